@@ -81,6 +81,11 @@ def _build(
             "Visual C++ Redistributable",
         ),
         (Reading(INSTALL, problem="none-offered", name="kn"), "no release of kn at all", "index versions kn"),
+        (
+            Reading(INSTALL, problem="other-index", name="kn", place="https://i.org/cu"),
+            "asked, https://i.org/cu, has no kn",
+            "--extra-index-url",
+        ),
         (Reading(INSTALL, problem="wheel", name="kn.whl"), "made for another Python", "pip debug"),
         (Reading(INSTALL, problem="managed"), "belongs to the system", "python3 -m venv"),
         (Reading(INSTALL, problem="permission"), "may not write", "python3 -m venv"),
@@ -156,6 +161,21 @@ def test_no_debugger_for_one_rank_of_many() -> None:
     frame = Frame("C:\\w\\turn.py", 3, "turn")
     step = next_step(Suspect("ValueError", "no turn", 2, frame, Evidence("no turn", line=3)))
     assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
+
+
+@pytest.mark.parametrize(
+    ("owner", "function", "step"),
+    [
+        ("HIP", "torch.cuda.memory.mem_get_info", "rocm-smi --showmeminfo"),
+        ("CUDA", "torch.cuda.set_device", "nvidia-smi"),
+        ("HIP", "torch.fft.fft", "pdb.pm()"),  # it may have been a kernel before
+    ],
+)
+def test_who_refused_a_query_of_the_card_is_asked_without_torch(owner: str, function: str, step: str) -> None:
+    read = Reading(ReadingKind.LIBRARY_REFUSED, owner, function)
+    frame = Frame("<stdin>", 1, "<module>")
+    item = Suspect("RuntimeError", "refused", None, frame, Evidence("refused", line=3), reading=read)
+    assert step in next_step(item)
 
 
 _INSIDE = Reading(ReadingKind.RAISED_INSIDE, "knobs", "load_weights", place="turn.py:3")

@@ -206,6 +206,8 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
     said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
     if function is None and not said:
         return None
+    runtime = pattern(r"(CUDA|HIP) error: ").match(text) if owner == "torch" else None
+    owner = runtime[1] if runtime is not None else owner  # torch only hands on what that said
     made = Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
     return replace(made, problem="data", place=_handed_by(event.frames, owner)) if _of_rows(event) else made
 

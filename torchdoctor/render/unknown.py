@@ -129,6 +129,7 @@ def _of_installation(item: Reading) -> str:
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
         "none-offered": f"The index offers no release of {name} at all, or is not reached.",
+        "other-index": f"The only index that was asked, {item.place}, has no {name}.",
         "wheel": f"{name} is made for another Python, system or processor, as its name says.",
         "managed": "This Python belongs to the system, which keeps pip out of it.",
         "permission": "pip may not write to the folder of this Python's packages.",
@@ -292,6 +293,15 @@ def _of_package(item: Suspect, owner: str) -> str:
     )
 
 
+# a query or a setting of the card that the runtime refuses to torch
+_ASKED_WITHOUT = {
+    "HIP": "Compare the driver with torch's ROCm, `cat /sys/module/amdgpu/version` and torch.version.hip, "
+    "and ask the card without torch: `rocm-smi --showmeminfo vram`.",
+    "CUDA": "Ask the card without torch, `nvidia-smi`, and make the call first in a fresh process: a fault "
+    "before it may only come to light there.",
+}
+
+
 def _of_exception(item: Suspect) -> str:
     frame = item.frame
     if frame is None:
@@ -301,6 +311,8 @@ def _of_exception(item: Suspect) -> str:
         )
     read = item.reading
     owner = frame.package or (read.owner if read and read.kind is ReadingKind.RAISED_INSIDE else "")
+    if read is not None and (read.function or "").startswith("torch.cuda.") and read.owner in _ASKED_WITHOUT:
+        return _ASKED_WITHOUT[read.owner]
     if owner:
         return _of_package(item, owner)
     imported = re.match(r"(?:import|from) (\w+)", frame.code)
@@ -312,7 +324,12 @@ def _of_exception(item: Suspect) -> str:
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     at = frame.place()
-    if frame.file in ("<stdin>", "<string>"):
+    if frame.file == "<stdin>":
+        return (
+            "Enter `import pdb; pdb.pm()` at the prompt of Python: it stops where the exception was raised, "
+            "with the variables. A program that was piped in goes into a file first."
+        )
+    if frame.file == "<string>":
         return "Put the program into a file and start that: Python then shows the lines that it calls."
     if item.rank is not None:
         return f"Print the variables that {at} uses, just before it, on rank {item.rank}."
