@@ -38,6 +38,7 @@ _FORWARDS = (  # … or raises once more what a function within raised, whose fr
 )
 # a function that names itself at the head of its message: "conv2d(): ", "linalg.solve: "
 _SPEAKS = r"^(?P<function>(?:torch|linalg|fft|sparse)\.[\w.]+(?=\(\)|:)|\w+(?=\(\)))(?:\(\):?|:) "
+_CHECK = r"^\s*torch\._check\((?P<wants>[^\n]{1,200})\)\s*$"
 _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
@@ -70,6 +71,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
             of_conda(event)
             or of_setup(event, transcript)
             or _missing(event, transcript)
+            or _checked(event)
             or _refused(event, transcript)
             or inside(event)
         )
@@ -185,6 +187,15 @@ def _crashed(event: Event, transcript: Transcript) -> Reading:
         if owner:
             return Reading(ReadingKind.NATIVE_CRASH, owner, function)
     return Reading(ReadingKind.NATIVE_CRASH)
+
+
+def _checked(event: Event) -> Reading | None:
+    """What the line asks that calls torch._check without words of its own; those of torch say nothing."""
+    if not event.text.startswith("Expected cond to be True, but got False"):
+        return None
+    lines = ((pattern(_CHECK).search(frame.code), frame.package) for frame in reversed(event.frames))
+    asked, owner = next((one for one in lines if one[0] is not None), (None, ""))
+    return Reading(ReadingKind.LIBRARY_REFUSED, owner, wants=asked["wants"]) if asked and owner else None
 
 
 def _refused(event: Event, transcript: Transcript) -> Reading | None:

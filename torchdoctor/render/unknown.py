@@ -293,15 +293,6 @@ def _of_package(item: Suspect, owner: str) -> str:
     )
 
 
-# a query or a setting of the card that the runtime refuses to torch
-_ASKED_WITHOUT = {
-    "HIP": "Compare the driver with torch's ROCm, `cat /sys/module/amdgpu/version` and torch.version.hip, "
-    "and ask the card without torch: `rocm-smi --showmeminfo vram`.",
-    "CUDA": "Ask the card without torch, `nvidia-smi`, and make the call first in a fresh process: a fault "
-    "before it may only come to light there.",
-}
-
-
 def _of_exception(item: Suspect) -> str:
     frame = item.frame
     if frame is None:
@@ -311,8 +302,6 @@ def _of_exception(item: Suspect) -> str:
         )
     read = item.reading
     owner = frame.package or (read.owner if read and read.kind is ReadingKind.RAISED_INSIDE else "")
-    if read is not None and (read.function or "").startswith("torch.cuda.") and read.owner in _ASKED_WITHOUT:
-        return _ASKED_WITHOUT[read.owner]
     if owner:
         return _of_package(item, owner)
     imported = re.match(r"(?:import|from) (\w+)", frame.code)
