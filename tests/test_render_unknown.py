@@ -81,6 +81,11 @@ def _build(
             "Visual C++ Redistributable",
         ),
         (Reading(INSTALL, problem="none-offered", name="kn"), "no release of kn at all", "index versions kn"),
+        (
+            Reading(INSTALL, problem="other-index", name="kn", place="https://i.org/cu"),
+            "asked, https://i.org/cu, has no kn",
+            "--extra-index-url",
+        ),
         (Reading(INSTALL, problem="wheel", name="kn.whl"), "made for another Python", "pip debug"),
         (Reading(INSTALL, problem="managed"), "belongs to the system", "python3 -m venv"),
         (Reading(INSTALL, problem="permission"), "may not write", "python3 -m venv"),
@@ -156,6 +161,13 @@ def test_no_debugger_for_one_rank_of_many() -> None:
     frame = Frame("C:\\w\\turn.py", 3, "turn")
     step = next_step(Suspect("ValueError", "no turn", 2, frame, Evidence("no turn", line=3)))
     assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
+
+
+def test_at_a_prompt_the_debugger_looks_back() -> None:
+    item = Suspect(
+        "RuntimeError", "refused", None, Frame("<stdin>", 1, "<module>"), Evidence("refused", line=3)
+    )
+    assert "`import pdb; pdb.pm()`" in next_step(item)
 
 
 _INSIDE = Reading(ReadingKind.RAISED_INSIDE, "knobs", "load_weights", place="turn.py:3")

@@ -485,6 +485,35 @@ PTXAS = (
     "ptxas fatal   : Value '{0}' is not defined for option 'gpu-name'\n\n"
     "Repro command: /v/triton/backends/nvidia/bin/{1} -lineinfo --gpu-name={0} /tmp/t.ptx -o /tmp/t.ptx.o\n"
 )
+DLL = (
+    'Traceback (most recent call last):\n  File "E:\\\\comfy\\\\{0}\\\\Lib\\\\site-packages\\\\torch\\\\__init__.py", line 148, in <module>\n'
+    '    raise err\nOSError: [WinError {1}] %1. Error loading "E:\\\\comfy\\\\{0}\\\\Lib\\\\site-packages\\\\torch\\\\lib\\\\cufft.dll" or one of its dependencies.\n'
+).replace("\\\\", "\\")
+MSVC_HEADER = (
+    "cuda_utils.c\nC:\\Temp\\tmp1\\cuda_utils.c(12): fatal error C1083: Cannot open include file: 'Python.h': No such file or directory\n"
+    'Traceback (most recent call last):\n  File "E:\\work\\{}\\Lib\\site-packages\\triton\\runtime\\jit.py", line 607, in run\n'
+    "    device = driver.active.get_current_device()\n"
+)
+MPS_MIXED = (
+    '% {}\nloc("mps_add"("(mpsFileLoc): /AppleInternal/MPSGraphUtilities.mm":219:0)): error: input types \'tensor<2x64xf32>\' and '
+    "'tensor<*xf16>' are not broadcast compatible\nLLVM ERROR: Failed to infer result type(s).\n"
+)
+GPU_FAULT = "{}\nMemory access fault by GPU node-1 (Agent handle: 0x55e9) on address (nil). Reason: Page not present.\nAborted (core dumped)\n"
+HUB_WEIGHTS = (
+    'Traceback (most recent call last):\n  File "/v/lib/python3.10/site-packages/transformers/modeling_utils.py", line 392, in load_state_dict\n'
+    '    return torch.load(checkpoint_file, map_location="cpu")\n  File "/v/lib/python3.10/site-packages/torch/serialization.py", line 242, in __init__\n'
+    "    super().__init__(torch._C.PyTorchFileReader(name_or_buffer))\n"
+    "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+)
+SIGILL_ARM = (
+    '(gdb) run\nUsing host libthread_db library "/lib/aarch64-linux-gnu/libthread_db.so.1".\n>>> import torch\n\n'
+    "Program received signal SIGILL, Illegal instruction.\n0x0000007fec0 in std::string::_Rep::_M_dispose ()\n"
+    "   from /v/lib/python3.9/site-packages/torch/lib/../../torch.libs/libarm_compute-0000.so\n"
+)
+OPENMP = (
+    "OMP: Error #15: Initializing libomp.dylib, but found libiomp5.dylib already initialized.\nzsh: abort      python fit.py\n"
+    "me@mac lab % {}\nme@mac lab % python fit.py\nzsh: segmentation fault  python fit.py\n"
+)
 TLS = "{}ImportError: /usr/lib/aarch64-linux-gnu/libgomp.so.1: cannot allocate memory in static TLS block\n"
 CELL = "<ipython-input-3-5d0c1f2b7a11> in <module>\n      1 import cv2\n----> 2 import torch\n\n"
 CONDITION = "{}nvidia-container-cli: requirement error: unsatisfied condition: cuda>={}, please update your driver to a newer version\n"
@@ -580,6 +609,19 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (BCE.format("it 9  D nan  G 0.2"), "Find what made the loss NaN"),
         (BCE.format("it 9  D 0.4  G 0.2"), "Use binary_cross_entropy_with_logits"),
         (BCE.format("UserWarning: torch.nan_to_num('nan')"), "Use binary_cross_entropy_with_logits"),
+        (DLL.format("python_embeded", 182), "Install torch once more with the portable Python itself"),
+        (DLL.format("python_embeded", 126), "Install the current Visual C++ runtime"),
+        (DLL.format("venv", 193), "Install torch once more, all of its files"),
+        (MSVC_HEADER.format("python_embeded"), "Put the folders include and libs"),
+        (MSVC_HEADER.format("py312"), "Repair this Python with its installer"),
+        (MPS_MIXED.format("python webui.py"), "Start the web UI with --no-half"),
+        (MPS_MIXED.format("python ComfyUI/main.py"), "Start ComfyUI with --force-fp32"),
+        (MPS_MIXED.format("python fit.py"), "Run in float32, without mixed precision (no .half(), no autocast)"),
+        (GPU_FAULT.format("using fused AdamW: True\nstep 0: train loss 4.1, val loss 4.2"), "Switch the fused optimizer off"),
+        (GPU_FAULT.format("loss 4.1"), "Make every launch wait"),
+        (GPU_FAULT.format("loading"), "Change the host's linux-firmware"),
+        (HUB_WEIGHTS, "Delete the model from the Hugging Face cache"),
+        (SIGILL_ARM, "Take another release of torch (2.3.1"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
@@ -629,6 +671,19 @@ def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: Rule
         ("DataLoader\nOSError: [Errno 12] Cannot allocate memory\n"
          '  File "/x/lib/python3.12/multiprocessing/popen_fork.py", line 66, in _launch\n    self.pid = os.fork()\n'
          "OSError: [Errno 12] Cannot allocate memory\n", "ulimit|pids-limit|OMP_NUM_THREADS"),
+        # a portable program starts no environment, and what has compiled is a compiler
+        (DLL.format("python_embeded", 182), "venv"),
+        (MSVC_HEADER.format("python_embeded"), "Visual Studio|TORCHDYNAMO_DISABLE"),
+        # what a model is made of is not optional, and the notebook has a GPU to choose
+        (CELL.replace("import torch", "AutoModel.from_pretrained(path, trust_remote_code=True)")
+         + "RuntimeError: 0 active drivers ([]). There should only be one.\n/content/\n", "eave out"),
+        # the options of one program are not another's
+        (MPS_MIXED.format("python webui.py"), "mixed_precision|force-fp32"),
+        # what was typed has been tried
+        (OPENMP.format("export KMP_DUPLICATE_LIB_OK=TRUE"), "KMP_DUPLICATE_LIB_OK"),
+        (OPENMP.format("os.environ['KMP_DUPLICATE_LIB_OK'] = 'TRUE'"), "KMP_DUPLICATE_LIB_OK"),
+        # the library that faulted is torch's own
+        (SIGILL_ARM, "OPENBLAS|PACKAGE"),
         # NCCL has told what it does
         ("node1:31:84 [2] NCCL INFO Channel 00/0 : 2[2] -> 10[2] [send] via NET/Libfabric/2\nnode1:31:84 [2] NCCL WARN NET/OFI Request "
          "0x7f completed with error. RC: 103. Error: 4126 (Unresponsive receiver). Completed length: 0\n", "NCCL_DEBUG"),

@@ -55,6 +55,8 @@ _INSTALL = (
     ("other-python", r"require a different python version: (?P<name>[^;\n]{1,80})"),
     ("other", r"ERROR: Could not install packages due to an? "),
 )  # fmt: skip
+_INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
+_OF_TORCH = "https://download.pytorch.org/"
 # what pip, setuptools and setuptools-rust say of a program that they start
 _CALLED = (
     r"Cannot find command '(?P<name>[\w.-]+)'|can't find (?P<rust>Rust) compiler"
@@ -110,8 +112,19 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
         if (found := pattern(form).search(text)) is not None:
             name = found.groupdict().get("name") or _package(event, transcript)
             asked = _asked(event, transcript) if problem in ("build", "metadata") else None
-            return Reading(ReadingKind.INSTALL_FAILED, asked, problem=problem, name=name)
+            index = _torch_index(event, transcript) if problem == "none-offered" else None
+            problem = "other-index" if index else problem
+            return Reading(ReadingKind.INSTALL_FAILED, asked, problem=problem, name=name, place=index)
     return None
+
+
+def _torch_index(event: Event, transcript: Transcript) -> str | None:
+    """The index of torch's wheels, where pip says above that it asks this one alone."""
+    above = (one.text for one in reversed(transcript.events) if one.id <= event.id)
+    said = next(
+        filter(None, (pattern(_INDEXES).search(text) for text in above if "in indexes" in text)), None
+    )
+    return said["index"] if said is not None and said["index"].startswith(_OF_TORCH) else None
 
 
 def is_of_installer(event: Event) -> bool:

@@ -76,6 +76,12 @@ _LIMIT = r"ulimit -\w \S"
 _PART = r"((?:'[^']*'|\"[^\"]*\"|(?!\s*(?:&&|;))[^'\"])+)\s*(?:&&|;|$)\s*"
 _INTERPRETER = r"(?:[\w.:\\/~-]*[\\/])?python[\d.]*(?:\.exe)?(?= )"
 _WINDOWS_PROMPT = r"(?m)^\s*(?:\([\w.-]+\) ?)?(?P<ps>PS )?[A-Za-z]:\\[^<>|\n\"*?]{0,200}>"
+# what stands before a variable that is set, and between it and its value
+_TYPED = (
+    r"^(?:[^\n]{0,120}[$%>] ?|\S[^\n]{0,120}# ?|[ \t]{1,20})?"
+    r"""(?:export |env |set "?|\$env:|os\.environ\[["'])?(?:[A-Z_]\w*=\S* ){0,6}"""
+)
+_IS = r"""(?:["']\])? ?= ?["']?"""
 _SETTING = r"([A-Za-z_]\w*)=('[^']*'|\"[^\"]*\"|[^\s;&|]*)\s*"
 
 
@@ -233,6 +239,20 @@ def _set_in_cell(settings: list[tuple[str, str]]) -> str | None:
         for name, value in settings
     )
     return "; ".join(("import os", *lines))
+
+
+def settings_of(command: str) -> list[tuple[str, str]]:
+    """The variables of a command that does no more than set them, for the program or from now on."""
+    settings, rest = _settings(command)
+    return settings if not rest or pattern(_PROGRAM).fullmatch(rest) else []
+
+
+def sets(text: str, name: str, value: str) -> bool:
+    """Does a line that was typed set a variable to that value: at a prompt, in a script, in Python?"""
+    if name not in text:
+        return False
+    said = rf"{_TYPED}{re.escape(name)}{_IS}{re.escape(value)}(?![\w.])"
+    return re.search(said, text, re.MULTILINE) is not None
 
 
 def _before_jupyter(command: str) -> str:

@@ -117,10 +117,14 @@ class Advice:
         return self.command(fix.run) if fix is not None else None
 
     def _was_run(self, command: str | None) -> bool:
-        """Would a command do no more than the run that the text is of: let NCCL tell what it does?"""
-        if not (command or "").startswith("NCCL_DEBUG=INFO torchrun "):
-            return False
-        return " NCCL INFO " in str(self._ask(self._places[0])("log.text").value or "")
+        """Would a command do no more than the run that the text is of: NCCL tells all, a variable is set?"""
+        if (command or "").startswith("NCCL_DEBUG=INFO torchrun "):
+            return " NCCL INFO " in str(self._ask(self._places[0])("log.text").value or "")
+        wanted = commands.settings_of(command or "")
+        events = self._facts.transcript.events if wanted else ()
+        return bool(wanted) and all(
+            any(commands.sets(event.text, *one) for event in events) for one in wanted
+        )
 
     def command(self, command: str | None) -> str | None:
         """A command of the rule in this reader's shell; None where it is not for his platform."""
@@ -165,8 +169,10 @@ class Advice:
 
     @cached_property
     def _shell(self) -> str:
-        windows = "windows" in self._seen.get("system", ())
-        return commands.shell_of(as_text(self._ask(self._places[0])("log.text"))) if windows else ""
+        if "windows" not in self._seen.get("system", ()):
+            return ""
+        texts = (event.text for event in self._facts.transcript.events)  # a prompt's line is written
+        return next(filter(None, map(commands.shell_of, texts)), "")
 
     def _is_root(self) -> bool:
         """Does the program run as root, as in a container, where sudo is mostly missing?"""

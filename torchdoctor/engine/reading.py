@@ -38,6 +38,7 @@ _FORWARDS = (  # … or raises once more what a function within raised, whose fr
 )
 # a function that names itself at the head of its message: "conv2d(): ", "linalg.solve: "
 _SPEAKS = r"^(?P<function>(?:torch|linalg|fft|sparse)\.[\w.]+(?=\(\)|:)|\w+(?=\(\)))(?:\(\):?|:) "
+_CHECK = r"^\s*torch\._check\((?P<wants>[^\n]{1,200})\)\s*$"
 _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
@@ -70,6 +71,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
             of_conda(event)
             or of_setup(event, transcript)
             or _missing(event, transcript)
+            or _checked(event)
             or _refused(event, transcript)
             or inside(event)
         )
@@ -187,6 +189,15 @@ def _crashed(event: Event, transcript: Transcript) -> Reading:
     return Reading(ReadingKind.NATIVE_CRASH)
 
 
+def _checked(event: Event) -> Reading | None:
+    """What the line asks that calls torch._check without words of its own; those of torch say nothing."""
+    if not event.text.startswith("Expected cond to be True, but got False"):
+        return None
+    lines = ((pattern(_CHECK).search(frame.code), frame.package) for frame in reversed(event.frames))
+    asked, owner = next((one for one in lines if one[0] is not None), (None, ""))
+    return Reading(ReadingKind.LIBRARY_REFUSED, owner, wants=asked["wants"]) if asked and owner else None
+
+
 def _refused(event: Event, transcript: Transcript) -> Reading | None:
     if event.type is None or of_python(event):
         return None
@@ -208,6 +219,8 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
         return None
     if not said and any(item.kind is not RelationKind.WRAPS for item in event.relations):
         return None  # passed on, as a connection's end
+    runtime = pattern(r"(CUDA|HIP) error: ").match(text) if owner == "torch" else None
+    owner = runtime[1] if runtime is not None else owner  # torch only hands on what that said
     made = Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
     return replace(made, problem="data", place=_handed_by(event.frames, owner)) if _of_rows(event) else made
 

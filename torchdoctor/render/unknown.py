@@ -129,6 +129,7 @@ def _of_installation(item: Reading) -> str:
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
         "none-offered": f"The index offers no release of {name} at all, or is not reached.",
+        "other-index": f"The only index that was asked, {item.place}, has no {name}.",
         "wheel": f"{name} is made for another Python, system or processor, as its name says.",
         "managed": "This Python belongs to the system, which keeps pip out of it.",
         "permission": "pip may not write to the folder of this Python's packages.",
@@ -312,7 +313,12 @@ def _of_exception(item: Suspect) -> str:
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     at = frame.place()
-    if frame.file in ("<stdin>", "<string>"):
+    if frame.file == "<stdin>":
+        return (
+            "Enter `import pdb; pdb.pm()` at the prompt of Python: it stops where the exception was raised, "
+            "with the variables. A program that was piped in goes into a file first."
+        )
+    if frame.file == "<string>":
         return "Put the program into a file and start that: Python then shows the lines that it calls."
     if item.rank is not None:
         return f"Print the variables that {at} uses, just before it, on rank {item.rank}."

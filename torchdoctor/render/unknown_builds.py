@@ -75,6 +75,10 @@ def installation_step(item: Reading) -> str:
         return "Install into an environment of your own: `python3 -m venv .venv && . .venv/bin/activate`."
     step = {
         "none-offered": f"Check the name, and that the index is reached: `pip index versions {name}`.",
+        "other-index": (
+            f"Install {name} from PyPI: `pip install {name}` without --index-url, or name torch's index as "
+            "--extra-index-url beside PyPI. That of torch's wheels has what torch needs, and little else."
+        ),
         "wheel": "Take the wheel whose tags this interpreter accepts: `pip debug --verbose` lists them.",
         "space": "Make room, `df -h` shows where: pip's own cache goes with `pip cache purge`.",
         "setup": (
