@@ -277,9 +277,7 @@ def test_the_first_action_gets_the_words_of_the_lost_process(head: str, run: str
         ("srun: job 8 queued\n", None),
     ],
 )
-def test_a_command_starts_the_ranks_as_the_reader_does(
-    head: str, start: str | None, rules: RuleSet
-) -> None:
+def test_a_command_starts_the_ranks_as_the_reader_does(head: str, start: str | None, rules: RuleSet) -> None:
     runs = [fix.run or "" for fix in first(head + TIMEOUT.format(469), rules).fixes]
     ends = f"TORCH_NCCL_DUMP_ON_TIMEOUT=1 {start}" if start else "TORCH_NCCL_DUMP_ON_TIMEOUT=1"
     assert [run for run in runs if run.endswith(ends) and run.startswith("export ") == (start is None)], runs

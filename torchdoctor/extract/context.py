@@ -47,7 +47,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     "linux": (
         "/home/", "/usr/lib/", "/usr/local/lib/", "/root/", "/opt/conda/", "/workspace/", "/data/", "/mnt/",
-        ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm",
+        ".so.", "ubuntu", "Ubuntu", "/proc/", "/dev/shm", "errno: 98 ", "[Errno 98]",
     ),
     # by the folders of their compilers and kernels, and by name; debian stands for Ubuntu, too
     "debian": ("/x86_64-linux-gnu/", "/aarch64-linux-gnu/", "/dist-packages/", "ubuntu", "Ubuntu", "Debian",
@@ -353,6 +353,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
     _settle_system(system, text)
+    if not system and "slurm" in runtime:
+        system["linux"] = runtime["slurm"]
     if "macos" in system:
         at = device.get("apple", system["macos"])
         device.clear()
