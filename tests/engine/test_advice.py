@@ -801,3 +801,15 @@ RuntimeError: DataLoader worker (pid 4711) is killed by signal: Floating point e
     found = first(text, rules)
     assert found.rule == "dataloader-worker-segfault"
     assert found.fixes[0].do.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("above", "named"),
+    [
+        ("Closing dataloader mosaic\n", "or workers=0 as a test"),
+        ("Epoch 1/10\n", "or num_workers=0 as a test"),
+    ],
+)
+def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: str, rules: RuleSet) -> None:
+    bus = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
+    assert [fix for fix in first(above + bus, rules).fixes if named in fix.do]

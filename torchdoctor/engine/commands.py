@@ -51,6 +51,7 @@ _TOOLS = frozenset({
     "nvidia-smi", "nvidia-modprobe", "nvidia-ctk", "apt-get", "dnf", "ldconfig", "ldd", "dmesg", "modprobe",
     "systemctl", "LD_LIBRARY_PATH", "rocminfo", "rocm-smi", "xcode-select", "winget",
 })  # fmt: skip
+_WORKERS = {"ultralytics": "workers", "trainer": "dataloader_num_workers"}
 _CUDA_FROM_PIP = r"nvidia-\*|\bnvidia-c\w+|\bnvidia packages"  # there are none for a Jetson
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
@@ -138,6 +139,12 @@ def speaks(do: str, seen: Mapping[str, frozenset[str]]) -> bool:
         return False
     named = _TOOLS.intersection(word.strip(".,:;()") for word in do.split())
     return all(suits(tags, seen) for word in named for tags, words in _NEEDS.items() if word in words)
+
+
+def of_program(do: str, seen: Mapping[str, frozenset[str]]) -> str:
+    """Advice with the name that the reader's program has for the number of workers, if it makes the loader."""
+    own = next((name for tag, name in _WORKERS.items() if tag in seen.get("program", ())), None)
+    return pattern(r"\bnum_workers\b").sub(own, do) if own else do
 
 
 def for_a_user(command: str, seen: Mapping[str, frozenset[str]]) -> str:

@@ -117,7 +117,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "\\comfy\\", "ComfyUI_windows_portable", "custom_nodes", "Prompt executed", "got prompt",
         "Requested to load ", "!!! Exception during processing",
     ),
-    "ultralytics": ("/ultralytics/", "Ultralytics"),
+    "ultralytics": ("/ultralytics/", "Ultralytics", "dfl_loss", "Closing dataloader mosaic"),
     "megatron": ("/megatron/", "Megatron"),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
