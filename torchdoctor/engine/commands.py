@@ -142,7 +142,7 @@ def speaks(do: str, seen: Mapping[str, frozenset[str]]) -> bool:
 
 
 def of_program(do: str, seen: Mapping[str, frozenset[str]]) -> str:
-    """Advice with the name that the reader's program has for the number of workers, if it makes the loader."""
+    """Advice with the name that the program which makes the loader has for its number of workers."""
     own = next((name for tag, name in _WORKERS.items() if tag in seen.get("program", ())), None)
     return pattern(r"\bnum_workers\b").sub(own, do) if own else do
 
