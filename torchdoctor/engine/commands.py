@@ -51,6 +51,8 @@ _TOOLS = frozenset({
     "nvidia-smi", "nvidia-modprobe", "nvidia-ctk", "apt-get", "dnf", "ldconfig", "ldd", "dmesg", "modprobe",
     "systemctl", "LD_LIBRARY_PATH", "rocminfo", "rocm-smi", "xcode-select", "winget",
 })  # fmt: skip
+# how programs that make the loaders call their number of workers
+_WORKERS = {"ultralytics": "workers", "trainer": "dataloader_num_workers", "megatron": "--num-workers"}
 _CUDA_FROM_PIP = r"nvidia-\*|\bnvidia-c\w+|\bnvidia packages"  # there are none for a Jetson
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
@@ -144,6 +146,14 @@ def speaks(do: str, seen: Mapping[str, frozenset[str]]) -> bool:
         return False
     named = _TOOLS.intersection(word.strip(".,:;()") for word in do.split())
     return all(suits(tags, seen) for word in named for tags, words in _NEEDS.items() if word in words)
+
+
+def of_program(do: str, seen: Mapping[str, frozenset[str]]) -> str:
+    """Advice with the name that the program which makes the loader has for its number of workers."""
+    own = next((name for tag, name in _WORKERS.items() if tag in seen.get("program", ())), None)
+    if "DataLoader(" in do:
+        return do
+    return pattern(r"\bnum_workers\b").sub(own, do) if own else do
 
 
 def for_a_user(command: str, seen: Mapping[str, frozenset[str]]) -> str:

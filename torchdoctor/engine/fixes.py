@@ -97,11 +97,8 @@ class Advice:
         run = self.command(fix.run)
         where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, f"{fix.do} {self.program}", "")
-        do = launch.local_rank(fix.do, lambda: self._launch) + (where or restarts(fix.do, run or ""))
-        if "num_workers=" in do:
-            from torchdoctor.engine import option_names
-
-            do = option_names.named(do, self._seen)
+        do = commands.of_program(launch.local_rank(fix.do, lambda: self._launch), self._seen)
+        do += where or restarts(fix.do, run or "")
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
     def decides(self, words: RuleText) -> str | None:

@@ -27,7 +27,8 @@ _PYG_LAST_WINDOWS = (2, 10)  # with CUDA
 # the page of the torch that is there, where the text does not say which that is
 _OF_THIS_TORCH = (
     "https://data.pyg.org/whl/torch-$(python -c 'import torch; v = torch.version; "
-    'print(v.__version__.rsplit(".", 1)[0] + ".0+" + ("cu" + v.cuda.replace(".", "") if v.cuda else "cpu"))'
+    'print(".".join(v.__version__.split(".")[:2]) + ".0+" + '
+    '("cu" + v.cuda.replace(".", "") if v.cuda else "cpu"))'
     "').html"
 )
 _UNASKED = frozenset({"windows", "jupyter", "dockerfile"})  # whose commands hold no other's output

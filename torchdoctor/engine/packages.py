@@ -27,6 +27,10 @@ _WHILE_RUNNING = ("cpp_extension.py:_jit_compile", "cpp_extension.py:load")
 _BY_PIP = ("setup.py", "pip ", "site-packages/setuptools", "running build", "pyproject")
 # sources are asked for: no wheel of the release will do
 _FROM_SOURCE = ("--no-binary", "TORCH_CUDA_ARCH_LIST=", "FORCE_CUDA=")
+# one module of two packages: mmcv with operators is mmcv-full in 1.x
+_MMCV = (
+    '$(python -c \'import mmcv; v = mmcv.__version__; print(("mmcv-full==" if v < "2" else "mmcv==") + v)\')'
+)
 
 
 def of_log(ask: Callable[[str], Fact]) -> str:
@@ -47,13 +51,17 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
     command = _as_asked(command, ask)
     if "pip show PACKAGE" in command and (installed := as_text(ask("dlopen.loader_package"))):
         told = torch_extensions.of_module(installed) or installed
+        told = "mmcv mmcv-full" if told == "mmcv" else told
         command = command.replace("pip show PACKAGE", f"pip show {told}")
     package = of_log(ask) if "PACKAGE" in command and re.search(_BLANK, command) else ""
     if package:
         module = package.replace("-", "_")
         command = re.sub(r"\bimport PACKAGE\b", f"import {module}", command)
         command = re.sub(r"\bPACKAGE\.__file__", f"{module}.__file__", command)
-        command = re.sub(_BLANK, package, command)
+        if package == "mmcv" and "pip install " in command:
+            command = command.replace("--no-binary PACKAGE", "--no-binary mmcv,mmcv-full")
+            package = _MMCV
+        command = re.sub(_BLANK, lambda _: package, command)
     return _compiled(command)
 
 

@@ -119,7 +119,9 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "\\comfy\\", "ComfyUI_windows_portable", "custom_nodes", "Prompt executed", "got prompt",
         "Requested to load ", "!!! Exception during processing",
     ),
-    "ultralytics": ("/ultralytics/", "Ultralytics", "PyTorch: starting from "),
+    "ultralytics": (
+        "/ultralytics/", "Ultralytics", "PyTorch: starting from ", "dfl_loss", "Closing dataloader mosaic",
+    ),
     "megatron": ("/megatron/", "Megatron", " | consumed samples: "),
     "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
@@ -364,6 +366,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
     _settle_system(system, text)
+    if not system and "slurm" in runtime:
+        system["linux"] = runtime["slurm"]
     if "macos" in system:
         at = device.get("apple", system["macos"])
         device.clear()

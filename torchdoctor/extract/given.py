@@ -14,6 +14,7 @@ FACTS: dict[str, str] = {
     "no option and no word asks for it, and no card is shown",
     "given.logged": "text: the logged metric whose name is nearest to that of the message; absent for none",
     "given.standalone": "bool: torchrun was told --standalone, by which it takes a free port itself",
+    "given.port": "str: torchrun's option for the master port, which comes before its variable",
     "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
 }
 
@@ -42,6 +43,7 @@ _LAUNCHED = (
     r"(?:^|[ /])(?:torchrun|accelerate launch|deepspeed|torch\.distributed\.(?:run|launch)) [^\n]{0,300}?"
     r"[\w.-]+\.py [^\n]{0,300}?(?P<rank>--local[_-]rank[ =]\d{1,4})(?=\s|$)"
 )
+_PORT = r"(?:\btorchrun|\btorch\.distributed\.run) (?:\S+ ){0,12}?(?P<port>--master[-_]port)[ =]\d"
 _STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standalone\b"
 
 
@@ -86,6 +88,8 @@ def _launch(transcript: Transcript) -> dict[str, str | bool]:
         text = event.text[:_CHARS]
         if "--standalone" in text and pattern(_STANDALONE).search(text):
             found["standalone"] = True
+        if "port" in text and (line := pattern(_PORT).search(text)) is not None:
+            found["port"] = line["port"]
         if "rank" in text and (line := pattern(_LAUNCHED).search(text)) is not None:
             found["rank"] = line["rank"]
     return found

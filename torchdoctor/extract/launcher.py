@@ -309,7 +309,7 @@ def _too_many(transcript: Transcript) -> bool:
             launchers += event.text.count(_BANNER)
         elif launchers and is_step(event.text):
             launchers = 0
-    if not launchers:
+    if not launchers and _per_node(transcript) < 2:
         return False
     text = "\n".join(texts)
     hosts, tasks = slurm.ended(text)
