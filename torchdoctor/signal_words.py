@@ -1,9 +1,28 @@
-"""The words with which a shell tells of a signal in other languages of the system.
+"""The words with which a shell tells of a signal.
 
-They are those of glibc's message catalogs (strsignal), and a few that older releases had.
+Those of other languages are glibc's (its message catalogs of strsignal), and a few that older releases had.
+zsh has its own (Src/signames2.awk), without a capital; "terminated", of those, tells of a person's wish.
 """
 
 from __future__ import annotations
+
+ENGLISH = {
+    "Segmentation fault": "SIGSEGV", "Bus error": "SIGBUS", "Aborted": "SIGABRT", "Abort trap": "SIGABRT",
+    "Floating point exception": "SIGFPE", "Illegal instruction": "SIGILL", "Killed": "SIGKILL",
+    "Terminated": "SIGTERM", "Hangup": "SIGHUP", "Trace/breakpoint trap": "SIGTRAP",
+    "Trace/BPT trap": "SIGTRAP", "Bad system call": "SIGSYS",
+}  # fmt: skip
+ZSH = {
+    "segmentation fault": "SIGSEGV", "bus error": "SIGBUS", "abort": "SIGABRT",
+    "floating point exception": "SIGFPE", "illegal hardware instruction": "SIGILL", "killed": "SIGKILL",
+    "trace trap": "SIGTRAP",
+}  # fmt: skip
+# "zsh: abort      python a.py", "[1]    181810 segmentation fault (core dumped)  python a.py"; without a
+# line's end before it, behind the command that was typed
+OF_ZSH = (
+    r"(?:^zsh: |(?:^| {4,})\[\d{1,4}\] +(?:[+-] +)?\d+ )"
+    rf"(?P<word>{'|'.join(ZSH)})(?: \(core dumped\))?(?: +\S|$)"
+)
 
 # enough by themselves: no other program says so on a line of its own or behind a number
 TELLING = {

@@ -4,6 +4,8 @@ A case begins with ``=== what it shows``; behind ``---`` stands the answer: each
 frame, the lines of its evidence and what it leads to, or the suspect; then the runs.
 """
 
+# ruff: noqa: E501 - a line of a log is one line
+
 from __future__ import annotations
 
 from importlib import import_module
@@ -16,6 +18,7 @@ from report_lines import shown
 from torchdoctor.catalog import RuleSet, load
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.intake import read_text
+from torchdoctor.model import Outcome
 
 PATH = Path(__file__).with_name("answers.cases")
 
@@ -41,6 +44,48 @@ def test_a_run_that_only_began_says_that_nothing_tells_its_end(rules: RuleSet) -
     (note,) = diagnose(read_text(began), FactBook(), rules).notes
     assert note.startswith("Nothing here tells how it ended")
     assert diagnose(read_text("| NVIDIA-SMI 550.54 |\n"), FactBook(), rules).notes == ()
+
+
+# how shells, debuggers, schedulers and supervisors tell that a process ended badly: their whole line
+DEATHS = [
+    "zsh: segmentation fault  python a.py",
+    "zsh: illegal hardware instruction (core dumped)  python a.py",
+    "zsh: exit 1     python a.py",
+    "[1]    181810 illegal hardware instruction (core dumped)  python a.py",
+    "$ python a.py                 [1]    181810 bus error (core dumped)  python a.py",
+    "[2]+  Exit 1                  python a.py",
+    "Abort trap: 6",
+    "Segmentation fault: 11",
+    "Trace/BPT trap: 5",
+    "Bad system call (core dumped)",
+    "fish: Job 1, 'python a.py' terminated by signal SIGSEGV (Address boundary error)",
+    "Command terminated by signal 9",
+    "Command exited with non-zero status 1",
+    "timeout: the monitored command dumped core",
+    "* thread #1, queue = 'com.apple.main-thread', stop reason = EXC_BAD_ACCESS (code=1, address=0x10)",
+    "Process 4711 exited with status = 139 (0x0000008b)",
+    "python(4711) malloc: *** error for object 0x1: pointer being freed was not allocated",
+    "The kernel appears to have died. It will restart automatically.",
+    "[W 10:00:00.123 NotebookApp] KernelRestarter: restarting kernel (1/5), keep random ports",
+    "The Kernel crashed while executing code in the current cell or a previous cell.",
+    "##[error]Process completed with exit code 137.",
+    "2024-01-01 10:00:00,123 INFO exited: train (terminated by SIGSEGV; not expected)",
+    "[2024-01-01 10:00:00 +0000] [7] [CRITICAL] WORKER TIMEOUT (pid:12)",
+    "[2024-01-01, 10:00:00 UTC] {local_task_job_runner.py:228} INFO - Task exited with return code Negsignal.SIGKILL",
+    "App [train:0] exited with code [1] via signal [SIGINT]",
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)",
+    "concurrent.futures.process.BrokenProcessPool: A process in the process pool was terminated abruptly",
+    "pod/train-0   0/1     CrashLoopBackOff   5 (20s ago)   3m",
+    "train-0   0/1     Error   0   2m",
+    "Exit_status=271",
+]
+
+
+@pytest.mark.parametrize("line", DEATHS)
+def test_a_death_that_somebody_tells_is_no_good_end(line: str, rules: RuleSet) -> None:
+    for text in (f"torch 2.5.1 starting\n{line}\n", f"{line}\n"):
+        assert diagnose(read_text(text), FactBook(), rules).outcome is not Outcome.NO_FAILURE
 
 
 def test_each_run_is_judged_once(rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ A log that names the driver tells which CUDA it offers, and one that names the c
 
 from __future__ import annotations
 
-from torchdoctor.extract import context
 from torchdoctor.model import EventKind, Fact, Transcript
 from torchdoctor.patterns import pattern
 
@@ -31,6 +30,8 @@ def _wheel_of_pypi(transcript: Transcript) -> str:
         if event.kind is not EventKind.LOG or event.quoted or "torch" not in event.text:
             continue
         if pattern(_LISTED).search(event.text) is not None:
+            from torchdoctor.extract import context
+
             told = [context.tags(name, transcript) for name in ("system", "python")]
             return event.place() if told == [("windows",), ("venv",)] else ""
     return ""

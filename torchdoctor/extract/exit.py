@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchdoctor.extract import Found
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
-from torchdoctor.signal_words import BARE, TELLING
+from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, TELLING, ZSH
 
 FACTS: dict[str, str] = {
     "exit.code": "int: exit code as printed: negative for a signal (torchrun), 128 + signal (shells)",
@@ -22,20 +22,6 @@ SIGNALS = {
     9: "SIGKILL", 10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM",
     24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
 }  # fmt: skip
-
-# what shells, Slurm and DataLoader print instead of a number
-_WORDS = {
-    "Segmentation fault": "SIGSEGV",
-    "Bus error": "SIGBUS",
-    "Aborted": "SIGABRT",
-    "Abort trap": "SIGABRT",
-    "Floating point exception": "SIGFPE",
-    "Illegal instruction": "SIGILL",
-    "Killed": "SIGKILL",
-    "Terminated": "SIGTERM",
-    "Hangup": "SIGHUP",
-    "Trace/breakpoint trap": "SIGTRAP",
-}
 
 # NTSTATUS values of Windows, unsigned and signed
 _WINDOWS = {
@@ -66,7 +52,7 @@ _FORMS = (
     r"is killed by signal: (?P<word>[A-Z][\w/ ]+?)[.(]",  # DataLoader
     r"exited unexpectedly with exit code (?P<code>-?\d{1,10})",
     r"exited on signal (?P<number>\d{1,2})\b",  # Open MPI
-    r"terminated by signal (?P<signal>SIG[A-Z0-9]+)",
+    r"(?:terminated by(?: signal)? |return code Negsignal\.)(?P<signal>SIG[A-Z0-9]+)",  # supervisord, Airflow
     r"[Tt]erminated by signal (?P<number>\d{1,2})\b",  # GNU time, fish
     r"task \d[\d,\-]*: Exited with exit code (?P<code>\d{1,3})",  # srun
     r"tasks? \d[\d,\-]*: (?P<word>Killed|Terminated|Aborted|Bus error|Segmentation fault)",
@@ -80,11 +66,7 @@ _FORMS = (
     r"OOMKilled(?P<oom>)",
 )
 # a line of a shell: "Killed", "bash: line 1: 4711 Segmentation fault (core dumped) python train.py"
-_SHELL = (
-    r"(?:^|: *|\d +)(?P<word>Segmentation fault|Bus error|Aborted|Abort trap|Floating point exception|"
-    r"Illegal instruction|Killed|Terminated|Hangup|Trace/breakpoint trap)"
-    r"(?: *: \d+)?(?: +\(core dumped\)|\s|$)"
-)
+_SHELL = rf"(?:^|: *|\d +)(?P<word>{'|'.join(ENGLISH)})(?: *: \d+)?(?: +\(core dumped\)|\s|$)"
 _MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
 _SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
 
@@ -115,9 +97,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if event.kind in _SHELL_KINDS:
         match = pattern(_SHELL).search(text)
         if match is not None:
-            yield "signal", _WORDS[match.group("word")]
+            yield "signal", ENGLISH[match.group("word")]
         elif event.kind is EventKind.CRASH:
-            signal = _abroad(text.strip())
+            zsh = pattern(OF_ZSH).search(text)
+            signal = ZSH[zsh["word"]] if zsh is not None else _abroad(text.strip())
             if signal is not None:
                 yield "signal", signal
 
@@ -156,7 +139,9 @@ def _code(code: int) -> Iterator[Found]:
 def _told(match: re.Match[str]) -> Iterator[Found]:
     named = match.groupdict()
     number, word = named.get("number"), named.get("word")
-    signal = SIGNALS.get(int(number)) if number else _WORDS.get(word.strip()) if word else named.get("signal")
+    signal = (
+        SIGNALS.get(int(number)) if number else ENGLISH.get(word.strip()) if word else named.get("signal")
+    )
     if named.get("code") is not None:
         yield from _code(int(named["code"]))
     elif signal is not None:

@@ -8,7 +8,7 @@ from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
-from torchdoctor.signal_words import BARE, TELLING
+from torchdoctor.signal_words import BARE, OF_ZSH, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
 _GATE = (
@@ -19,7 +19,7 @@ _GATE = (
     "malloc", "stack smash", "TERM_", "PBS", "Process finished", "not found", "compilation", "BackOff",
     "FailedScheduling", "CANCELLED", "corrupted", "FAIL", "torch/", "torch.", "RIP", "TIMEOUT", "Fatal",
     "recursive", "ERROR", "Failed", "Could not", "No matching", "corrupt", "double free", "traps:",
-    "core dump", "collect2", "ptxas", "错误", "錯誤", "エラー", "ehler", "rreur", "шибка",
+    "core dump", "egal ", " trap", "collect2", "ptxas", "错误", "錯誤", "エラー", "ehler", "rreur", "шибка",
     "Violación", "Falha de seg", "セグメンテーション", "세그멘테이션", "已杀死", "已放弃", "Убито",
 )  # fmt: skip
 # Besides the words by which single lines are classified: what the parts of longer events hold.
@@ -36,9 +36,11 @@ _ASSERT = (
 )
 _CRASH_WORDS = (
     "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted",
-    "Killed", "Terminated",
+    "Killed", "Terminated", "Abort trap", "Trace/BPT trap", "Trace/breakpoint trap",
+    "Bad system call",
 )  # fmt: skip
-_DUMPED = rf"^(?:{'|'.join(_CRASH_WORDS)}) \([^()]{{2,40}}\)$"
+# "Segmentation fault (コアダンプ)"; "Abort trap: 6" on macOS
+_DUMPED = rf"^(?:{'|'.join(_CRASH_WORDS)})(?: \([^()]{{2,40}}\)|: \d\d?)$"
 _ABROAD = r"(?:^|: +(?:\d+ +)?)(?:WORDS)(?: +[(（].{2,60}[)）])?(?:\s|$)"
 # "run.sh: Zeile 3: 4711 Getötet      python train.py", "[1]+  Tué        python train.py"
 _JOB = r"(?:: +\d+|^\[\d+\][+-]?) +(?P<word>\S.{0,40}?) {2,}"
@@ -269,7 +271,9 @@ def _native(body: str) -> tuple[EventKind, str] | None:
     if body.startswith(_CRASH_STARTS) or _dies_amid(body):
         return EventKind.CRASH, "crash"
     if (
-        body.endswith(("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", ")"))
+        body.endswith(
+            ("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", "trap", ")")
+        )
         or "core dumped" in body
     ):
         bare = body.removesuffix("(core dumped)").strip()
@@ -279,8 +283,12 @@ def _native(body: str) -> tuple[EventKind, str] | None:
         "core dumped" in body or pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ [A-Z]").search(body)
     ):
         return EventKind.CRASH, ""  # bash: line 1: 20117 Aborted (core dumped) ./ringtest
-    if body.endswith(")") and body.startswith(_CRASH_WORDS) and pattern(_DUMPED).match(body):
-        return EventKind.CRASH, ""  # Segmentation fault (コアダンプ)
+    if body.startswith(_CRASH_WORDS) and pattern(_DUMPED).match(body):
+        return EventKind.CRASH, ""
+    if ("zsh: " in body or "] " in body) and pattern(OF_ZSH).search(body):
+        return EventKind.CRASH, ""
+    if body.startswith("fish: ") and " terminated by signal SIG" in body:
+        return EventKind.CRASH, ""
     if _signal_abroad(body):
         return EventKind.CRASH, ""
     if body[:1] == "[" and pattern(r"^\[[\w.-]+:\d+\] (?:\*\*\* Process rec|Signal|Failing at addr)").match(

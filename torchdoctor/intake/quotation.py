@@ -17,6 +17,7 @@ from torchdoctor.intake.elements import Draft, is_anchored
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import Event, EventKind, Quoted
 from torchdoctor.patterns import pattern
+from torchdoctor.signal_words import OF_ZSH
 
 SAMPLE_LINES = 4_000
 SAMPLE_CHARS = 1 << 18
@@ -52,8 +53,10 @@ _HOLDS = (
 _DIRECTIVE = r"\.\. [a-z][\w-]*::"
 # a row of a table in Markdown that holds a code span
 _ROW = r"\|[^`]*`[^`]+`.*\|$"
-_COMMENT = r"(?:#(?!\d+[ :])|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
-_ITEM = r"(?:[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
+# but a step of BuildKit, and a command of a CI's log
+_COMMENT = r"(?:#(?!\d+[ :]|#\[)|//|/\*|\*/|<!--|--\[\[|;;) ?\S"
+# but the thread that a debugger stopped in
+_ITEM = r"(?:(?!\* thread #)[-*+\u2022\u2023\u25aa\u25cf\u2013] |\(?\d{1,2}[.)] )\s*"
 # a key and its text in TOML, Python or YAML-like settings
 _ASSIGNED = r"[A-Za-z_][\w.-]* += +([\"']).{8,}\1,?$"
 _OPTION = r"-{1,2}[A-Za-z][\w-]*(?:[ =,<\[].*)?$"
@@ -141,7 +144,7 @@ def _by_head(raw: str) -> Quoted:
     if not text:
         return Quoted.NO
     if is_prompt(raw):
-        return Quoted.SOURCE
+        return Quoted.NO if "    [" in raw and pattern(OF_ZSH).search(raw) else Quoted.SOURCE
     first = text[0]
     if first in _BULLETS or first == "(" or first.isdecimal():
         item = pattern(_ITEM).match(text)

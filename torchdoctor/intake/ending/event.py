@@ -18,6 +18,7 @@ _FAILURES = (
 
 _PROSE = 10  # words
 _LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
+_WATCHED = (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
 
 # an exception's class with its message, or what a program calls an error
@@ -74,6 +75,8 @@ def is_failure(draft: Draft | Event) -> bool:
     if draft.kind in _FAILURES:
         remark = text.lstrip().startswith(("In file", "ninja: no work"))
         return draft.kind is not EventKind.BUILD or not remark
+    if draft.kind in _WATCHED and rows.ACCOUNTED.search(text[:400]):
+        return True
     if draft.kind is EventKind.LAUNCHER:
         return (
             draft.level in ("ERROR", "CRITICAL")
@@ -89,8 +92,6 @@ def is_failure(draft: Draft | Event) -> bool:
 
 def _tells_failure(draft: Draft | Event, text: str) -> bool:
     """Does a plain line say that something failed, and not how the program got around it?"""
-    if rows.ACCOUNTED.search(text):
-        return True
     if rows.BAD.search(text) is None or goodness(text) or is_step(text) or " is expected" in text.lower():
         return False
     if level(draft) in ("INFO", "DEBU", "WARN") or rows.AROUND.search(text):
