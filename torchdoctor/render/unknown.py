@@ -323,6 +323,6 @@ def _of_exception(item: Suspect) -> str:
     if item.rank is not None:
         return f"Print the variables that {at} uses, just before it, on rank {item.rank}."
     return (
-        "Start the same command with `python -m pdb -c continue` in place of python: it stops at "
-        f"{at}, with the variables of that line."
+        "Start the same command with `python -m pdb -c continue` in place of python: it stops where that is "
+        f"raised; `up` leads to {at} and its variables."
     )

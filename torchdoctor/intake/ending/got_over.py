@@ -75,12 +75,26 @@ def _mark_passed(drafts: list[Draft]) -> None:
 def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool) -> bool:
     """Did the stream of a failure go on to a good end, or through many steps?"""
     draft = drafts[index]
+    if of_child(drafts, index) and not retried:
+        return False
     if ending is Ending.GOOD and index < good and drafts[good].stream in ("", draft.stream):
         return (
             steps >= 1 or retried or goodness(drafts[good].text()) == 2
             or caught(drafts, index)
         )  # fmt: skip
     return draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps >= 10
+
+
+def of_child(drafts: list[Draft], index: int) -> bool:
+    """Is it the traceback that ended another program, as the one that had started it tells right above?"""
+    while index and drafts[index].kind is EventKind.EXCEPTION:
+        failed, above = drafts[index], drafts[index - 1]
+        if failed.frames and failed.frames[0].function == "<module>":
+            return rows.CHILD.search(above.text()[:4_000]) is not None
+        if above.end_line < failed.line:  # it holds no other one's original
+            return False
+        index -= 1
+    return False
 
 
 def caught(drafts: list[Draft], index: int) -> bool:

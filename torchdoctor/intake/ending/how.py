@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import is_step
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure
-from torchdoctor.intake.ending.got_over import came_later, caught, of_another, tried_between
+from torchdoctor.intake.ending.got_over import came_later, caught, of_another, of_child, tried_between
 from torchdoctor.model import Ending, EventKind
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     if failure < 0:
         return (Ending.GOOD, good) if good >= 0 else (Ending.UNKNOWN, -1)
     if good > failure and (strength == 2 or steps >= 2):
-        if of_another(drafts, failure, good) and not tried_between(drafts, failure, good):
+        another = of_another(drafts, failure, good) or of_child(drafts, failure)
+        if another and not tried_between(drafts, failure, good):
             return Ending.UNKNOWN, -1
         return Ending.GOOD, good
     if failure < len(drafts) - 2 and caught(drafts, failure):
