@@ -79,6 +79,18 @@ DEATHS = [
     "pod/train-0   0/1     CrashLoopBackOff   5 (20s ago)   3m",
     "train-0   0/1     Error   0   2m",
     "Exit_status=271",
+    # what a tool could not do
+    "python: can't open file 'train.py': [Errno 2] No such file or directory",
+    "/usr/bin/python3: No module named torch.distributed.run",
+    "bash: ./run.sh: Permission denied",
+    "tee: train.log: No space left on device",
+    "/usr/bin/env: 'python': No such file or directory",
+    "exec /usr/bin/python: exec format error",
+    "srun: fatal: Unable to open job script",
+    "ssh: connect to host n1 port 22: Connection refused",
+    "curl: (6) Could not resolve host: huggingface.co",
+    "dyld[123]: Library not loaded: @rpath/libc10.dylib",
+    "E: Unable to locate package python3.12",
 ]
 
 
@@ -86,6 +98,12 @@ DEATHS = [
 def test_a_death_that_somebody_tells_is_no_good_end(line: str, rules: RuleSet) -> None:
     for text in (f"torch 2.5.1 starting\n{line}\n", f"{line}\n"):
         assert diagnose(read_text(text), FactBook(), rules).outcome is not Outcome.NO_FAILURE
+
+
+def test_a_script_that_goes_on_behind_a_tool_has_not_failed(rules: RuleSet) -> None:
+    steps = "".join(f"epoch 1 step {number} loss 2.{number}\n" for number in (10, 20, 30))
+    text = f"cat: /opt/site/motd: No such file or directory\n{steps}"
+    assert diagnose(read_text(text), FactBook(), rules).outcome is Outcome.NO_FAILURE
 
 
 def test_each_run_is_judged_once(rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
 _NO_MODULE = r"No module named '?(?P<name>[\w.]+)'?"
+_NO_MAIN = rf"\S{{0,80}}python[\d.]*(?:\.exe)?: {_NO_MODULE}"  # of python -m
 # transformers, trl and diffusers import a module when one of its names is first asked for
 _LAZY = (
     r"^Failed to import (?P<owner>\w{1,80})\.[\w.]{1,200} because of the following error"
@@ -124,7 +125,9 @@ def _reported(event: Event) -> Reading | None:
 
 
 def _not_started(event: Event) -> Reading | None:
-    """The program that a shell or Slurm did not find."""
+    """The program that a shell or Slurm did not find, or the module that Python was to run."""
+    if (module := pattern(_NO_MAIN).match(event.text[:400])) is not None:
+        return Reading(ReadingKind.MODULE_MISSING, name=module["name"])
     found = pattern(_NO_PROGRAM).search(event.text[:400])
     return Reading(ReadingKind.PROGRAM_MISSING, name=found["shell"] or found["slurm"]) if found else None
 

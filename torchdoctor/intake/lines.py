@@ -270,24 +270,16 @@ def _native(body: str) -> tuple[EventKind, str] | None:
         return EventKind.SCHEDULER, ""
     if body.startswith(_CRASH_STARTS) or _dies_amid(body):
         return EventKind.CRASH, "crash"
-    if (
-        body.endswith(
-            ("Killed", "Aborted", "Terminated", "error", "fault", "exception", "instruction", "trap", ")")
-        )
-        or "core dumped" in body
-    ):
-        bare = body.removesuffix("(core dumped)").strip()
-        if bare in _CRASH_WORDS:
-            return EventKind.CRASH, ""
+    if body.removesuffix("(core dumped)").strip() in _CRASH_WORDS:
+        return EventKind.CRASH, ""
     if any(word in body for word in _CRASH_WORDS) and (
         "core dumped" in body or pattern(r"(?:line \d+|^\[\d+\][+-]?): +\d+ [A-Z]").search(body)
     ):
         return EventKind.CRASH, ""  # bash: line 1: 20117 Aborted (core dumped) ./ringtest
     if body.startswith(_CRASH_WORDS) and pattern(_DUMPED).match(body):
         return EventKind.CRASH, ""
-    if ("zsh: " in body or "] " in body) and pattern(OF_ZSH).search(body):
-        return EventKind.CRASH, ""
-    if body.startswith("fish: ") and " terminated by signal SIG" in body:
+    fish = body.startswith("fish: ") and " terminated by signal SIG" in body
+    if fish or (("zsh: " in body or "] " in body) and pattern(OF_ZSH).search(body)):
         return EventKind.CRASH, ""
     if _signal_abroad(body):
         return EventKind.CRASH, ""

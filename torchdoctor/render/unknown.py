@@ -44,6 +44,11 @@ _WEIGHT = r"['\"]?((?:[A-Za-z_]\w*\.)+\d+\.(?:\w+\.)*\w+)['\"]?"
 _NOT_THERE = (
     r"(?i)\bnot (?:(?:yet|currently) )?implemented\b|\b(?:not (?:yet|currently)|currently not) supported\b"
 )
+# a path that a shell, a tool or Python itself could not open
+_NOT_OPENED = (
+    r"(?:'(?P<quoted>[^'\n]{1,200})'|: (?P<bare>[\w.~/+-]{1,200})): (?:\[Errno \d+\] )?"
+    r"(?:No such file or directory|Permission denied)$"
+)
 _ASK_KERNEL = (
     "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
 )
@@ -78,6 +83,9 @@ def reading(item: Reading | None) -> str:
 
 def _of_what_is_missing(item: Reading) -> str:
     if item.kind is ReadingKind.MODULE_MISSING:
+        if item.owner is None and "." in (item.name or ""):
+            top = (item.name or "").partition(".")[0]
+            return f"The interpreter that ran finds no {item.name}: its {top} is missing, or too old for it."
         by = f"{item.owner} imports {item.name}, which" if item.owner else f"The module {item.name}"
         return f"{by} is not installed in the interpreter that ran."
     if item.kind is ReadingKind.NAME_MISSING:
@@ -161,6 +169,8 @@ def next_step(item: Suspect) -> str:
                 "Update the program that printed it to its newest release, or choose another model or option "
                 "than the one it names: it says that this is not there."
             )
+        if (path := re.search(_NOT_OPENED, item.message)) is not None:
+            return _look_at(path["quoted"] or path["bare"])
         return _READ_ON if item.message else _CUT_OFF
     return _of_data(item) or by_hand(item.system) or _of_exception(item)
 
@@ -233,6 +243,11 @@ def _library_step(name: str) -> str:
     )
 
 
+def _look_at(path: str) -> str:
+    show = "dir" if "\\" in path else "ls -ld"
+    return f"Look at the path from the folder in which the program runs, as its user: `{show} '{path}'`."
+
+
 def _of_data(item: Suspect) -> str:
     """For what Python says of a file or of another program, where a debugger shows nothing more."""
     kind = (item.type or "").rpartition(".")[2]
@@ -255,10 +270,7 @@ def _of_data(item: Suspect) -> str:
         return "Run the command of the message by itself: what it prints says why it failed."
     path = re.search(r"'([^'\n]{1,200})'", item.message)
     if kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError") and path is not None:
-        show = "dir" if "\\" in path[1] else "ls -ld"
-        return (
-            f"Look at the path from the folder in which the program runs, as its user: `{show} '{path[1]}'`."
-        )
+        return _look_at(path[1])
     named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())
     if kind == "FileNotFoundError" and named is not None:
         return (

@@ -75,7 +75,7 @@ def is_failure(draft: Draft | Event) -> bool:
     if draft.kind in _FAILURES:
         remark = text.lstrip().startswith(("In file", "ninja: no work"))
         return draft.kind is not EventKind.BUILD or not remark
-    if draft.kind in _WATCHED and rows.ACCOUNTED.search(text[:400]):
+    if draft.kind in _WATCHED and _is_account(text[:400]):
         return True
     if draft.kind is EventKind.LAUNCHER:
         return (
@@ -88,6 +88,13 @@ def is_failure(draft: Draft | Event) -> bool:
     if draft.kind in _REPORTS:
         return rows.REPORTED.search(text[:600]) is not None
     return draft.kind is EventKind.LOG and _tells_failure(draft, text[:400])
+
+
+def _is_account(text: str) -> bool:
+    """Does whoever watched a process say that it ended badly, or a tool that it could not do its work?"""
+    if rows.ACCOUNTED.search(text) is not None:
+        return True
+    return rows.REFUSAL.search(text) is not None and rows.AROUND.search(text) is None
 
 
 def _tells_failure(draft: Draft | Event, text: str) -> bool:

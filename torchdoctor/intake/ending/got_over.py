@@ -82,6 +82,8 @@ def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: 
             steps >= 1 or retried or goodness(drafts[good].text()) == 2
             or caught(drafts, index)
         )  # fmt: skip
+    if draft.kind is EventKind.LOG and steps >= 2 and rows.REFUSAL.search(draft.text()[:_MOST]) is not None:
+        return True  # the script went on behind a tool
     return draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps >= 10
 
 
