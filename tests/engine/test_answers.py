@@ -106,6 +106,13 @@ def test_a_script_that_goes_on_behind_a_tool_has_not_failed(rules: RuleSet) -> N
     assert diagnose(read_text(text), FactBook(), rules).outcome is Outcome.NO_FAILURE
 
 
+def test_an_interrupt_above_a_whole_other_start_is_of_an_earlier_one(rules: RuleSet) -> None:
+    stopped = 'Traceback (most recent call last):\n  File "t.py", line 1, in <module>\n    import torch\nKeyboardInterrupt\n'
+    later = "".join(f"loaded part {number}\n" for number in range(45))
+    assert diagnose(read_text(stopped + later), FactBook(), rules).outcome is Outcome.NO_FAILURE
+    assert diagnose(read_text(stopped + later[:60]), FactBook(), rules).diagnoses[0].rule == "interrupted"
+
+
 def test_each_run_is_judged_once(rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nKeyError: 'lr'\n"
     transcript = read_text(f"$ python t.py\n{failed}" * 3)

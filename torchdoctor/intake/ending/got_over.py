@@ -147,10 +147,13 @@ def _goes_on(draft: Draft, failed: Draft) -> bool:
 def came_later(drafts: list[Draft], index: int) -> bool:
     """A line about something that failed, was tried again at once, and went through to its end.
 
-    Or what a server says of a request that it refused.
+    Or what a server says of a request that it refused, or an interrupt above all that the next start printed.
     """
     if _refused(drafts, index):
         return True
+    if drafts[index].type == "KeyboardInterrupt":
+        stream = drafts[index].stream
+        return sum(one.kind is EventKind.LOG and one.stream == stream for one in drafts[index:]) >= _MANY
     if drafts[index].kind is EventKind.NCCL:
         return _nccl_went_on(drafts, index)
     if drafts[index].kind is not EventKind.LOG:
