@@ -872,3 +872,47 @@ RuntimeError: DataLoader worker (pid 4711) is killed by signal: Floating point e
 def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: str, rules: RuleSet) -> None:
     bus = "ERROR: Unexpected bus error encountered in worker. This might be caused by insufficient shared memory (shm).\n"
     assert [fix for fix in first(above + bus, rules).fixes if named in fix.do]
+
+
+# (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
+BY_VALUE = [
+    (
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cpu and cuda:0!"
+        " (when checking argument for argument mat1 in method wrapper_CUDA_addmm)",
+        "Move the model, model.to(device): the layer's weights are on the CPU",
+        "Move argument",
+    ),
+    (
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!"
+        " (when checking argument for argument mat1 in method wrapper_CUDA_addmm)",
+        "Move argument 'mat1' to the device of the rest",
+        "Move the model",
+    ),
+    (
+        "-- Found Torch: /opt/venv/lib/python3.11/site-packages/torch/lib/libtorch.so\n"
+        "[ 33%] Building CUDA object CMakeFiles/voxel_ops.dir/src/scan.cu.o\n"
+        "Killed\n"
+        "make[2]: *** [CMakeFiles/voxel_ops.dir/build.make:90: CMakeFiles/voxel_ops.dir/src/scan.cu.o] Error 137",
+        "Build with few jobs",
+        "torch.load",
+    ),
+    (
+        "[error] bitsandbytes library load error: Configured ROCm binary not found at "
+        "C:\\ui\\.venv\\Lib\\site-packages\\bitsandbytes\\libbitsandbytes_rocm71.dll",
+        "Install the newest bitsandbytes",
+        "make",
+    ),
+    (
+        "ImportError: /lib/aarch64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.30' not found "
+        "(required by /usr/lib/aarch64-linux-gnu/nvidia/libnvdla_compiler.so)",
+        "Start an image for the board's own L4T",
+        "CONDA_PREFIX",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "start", "never"), BY_VALUE)
+def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: str, rules: RuleSet) -> None:
+    fixes = first(text, rules).fixes
+    assert fixes[0].do.startswith(start)
+    assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]

@@ -172,6 +172,8 @@ _MEMBER = (
     r"没有名为|沒有名為|не содержит элемента с именем|no tiene (?:un|ningún) miembro llamado|"
     r"non ha (?:un|alcun) membro (?:chiamato|di nome))\s?['‘\"«»“„]\s?(\w{1,60})"
 )
+# make's and CMake's word for a file that was to be compiled
+_NO_OBJECT = r"^(?:make(?:\[\d+\])?: \*\*\* |CMake Error at )[^\n]{0,300}\.(?:o|obj)\b"
 _MACOS = r"\bmacosx-(\d\d(?:\.\d{1,2})?)-|-mmacosx-version-min=(\d\d(?:\.\d{1,2})?)"
 
 _TRITON_MARKS = ("cuda_utils.c", "__triton_launcher", "hip_utils.c", "/triton/", "\\triton\\")
@@ -220,11 +222,14 @@ def _error_in(event: Event, line: str) -> _Error | None:
 
 
 def _killed(transcript: Transcript) -> _Error | None:
-    """A bare "Killed" under ninja's FAILED line: the shell's word for a compiler that was ended."""
+    """A bare "Killed" under ninja's FAILED line, or above make's of an object: a compiler that was ended."""
     for event in transcript.events:
         if event.kind is EventKind.CRASH and event.text.split()[-1:] == ["Killed"] and not event.quoted:
             before = transcript.events[max(0, event.id - 3) : event.id]
             if any(other.kind is EventKind.BUILD and "FAILED: " in other.text for other in before):
+                return _Error("Killed", "", "shell", event.place(), event.id)
+            after = transcript.events[event.id + 1 : event.id + 4]
+            if any(pattern(_NO_OBJECT).search(other.text[:2_000]) for other in after):
                 return _Error("Killed", "", "shell", event.place(), event.id)
     return None
 

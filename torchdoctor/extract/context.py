@@ -123,7 +123,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "/ultralytics/", "Ultralytics", "PyTorch: starting from ", "dfl_loss", "Closing dataloader mosaic",
     ),
     "megatron": ("/megatron/", "Megatron", " | consumed samples: "),
-    "webui": ("stable-diffusion-webui", "webui.py", "webui-user"),
+    "webui": (
+        "stable-diffusion-webui", "webui.py", "webui-user", "/webui/modules/", "\\webui\\modules\\",
+        "/webui/extensions/", "\\webui\\extensions\\",
+    ),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
     "libtorch": (  # a program in C++ or Rust
         "/libtorch/lib/", "/libtorch/include/", "libtorch\\lib", "<torch/torch.h>", "<torch/script.h>",

@@ -39,6 +39,7 @@ FACTS: dict[str, str] = {
     "for Jetson and builds from source do; absent where nothing shows it",
     "dlopen.loader_package": "str: the Python package that file belongs to (torch, mmcv, flash_attn_2_cuda)",
     "dlopen.loader_project": "str: what pip installs for that package, where an index has it: flash-attn",
+    "dlopen.in_checkout": "bool: that file lies in a folder of sources, and not among what pip installed",
 }
 
 # One of these stands in every message of the kind; all else is skipped without a regular expression.
@@ -257,7 +258,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         return
     from torchdoctor.extract.linked_names import (
         library_family,
-        loader_package,
         major_version,
         symbol_cuda,
         symbol_family,
@@ -302,11 +302,18 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         if number is not None:
             yield "win_error", number
     yield from _named("loader_file", loader)
-    if loader:
-        package = loader_package(loader)
-        yield from (("loader_package", package), ("loader_project", torch_extensions.on_index(package)))
+    yield from _whose(loader)
     if symbol and loader:
         yield "unlinked", not version and unlinked(symbol, loader)
+
+
+def _whose(loader: str) -> Iterator[Found]:
+    from torchdoctor.extract.linked_names import in_checkout, loader_package
+
+    if loader:
+        package, own = loader_package(loader), in_checkout(loader)
+        yield from (("loader_package", package), ("in_checkout", own))
+        yield "loader_project", "" if own else torch_extensions.on_index(package)
 
 
 def _named(name: str, value: str) -> Iterator[Found]:

@@ -119,6 +119,13 @@ def loader_package(path: str) -> str:
     return first.removesuffix(".libs")
 
 
+def in_checkout(path: str) -> bool:
+    """Does a file lie in a package of a folder of sources, as vllm/vllm/_C.abi3.so?"""
+    parts = path.replace("\\", "/").split("/")
+    installed = {"site-packages", "dist-packages", "torch_extensions"} & set(parts)
+    return len(parts) > 2 and not installed and parts[-1].startswith("_")
+
+
 def major_version(library: str) -> int | None:
     """The major version in a library's name: libcudart.so.12 gives 12, cudart64_110.dll 11; else None."""
     found = re.search(r"\.so\.(\d+)|64_(\d+)|_(\d+)\.dll", library)
