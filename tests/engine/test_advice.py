@@ -908,6 +908,48 @@ BY_VALUE = [
         "Start an image for the board's own L4T",
         "CONDA_PREFIX",
     ),
+    (  # a page made lines of their own of the message's
+        "RuntimeError: NCCL error in: /b/ProcessGroupNCCL.cpp:2897, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL version 2.27.3\n\n"
+        "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n\nLast error:\n\nBootstrap : no socket interface found\n\n"
+        "[rank2]:[W1014 08:12:07.100233417 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=71, addr=[localhost]:41822, remote=[localhost]:29500): failed to recv, got 0 bytes",
+        "Correct NCCL_SOCKET_IFNAME",
+        "set_device",
+    ),
+    (
+        "RuntimeError: DDP expects same model across all ranks, but Rank 1 has 398 params, while rank 0 has inconsistent 0 params.",
+        "Read what rank 0 printed before this",
+        "Build the same model",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/Users/u/seg/fit.py", line 88, in fit\n    scaler.step(optimizer)\n'
+        '  File "/Users/u/seg/.venv/lib/python3.11/site-packages/torch/amp/grad_scaler.py", line 335, in unscale_\n'
+        "    inv_scale = self._scale.double().reciprocal().float()\n"
+        "TypeError: Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64.",
+        "Switch the gradient scaler off on MPS",
+        "x.float()",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "D:\\lora\\venv\\Lib\\site-packages\\torch\\distributed\\elastic\\rendezvous\\static_tcp_rendezvous.py", line 67, in next_rendezvous\n'
+        "    self._store = TCPStore(  # type: ignore[call-arg]\n"
+        "RuntimeError: use_libuv was requested but PyTorch was build without libuv support",
+        "Start without the launcher where one GPU is enough",
+        "USE_LIBUV =",
+    ),
+    (
+        "Python 3.10.11 (tags/v3.10.11:7d4cc5a, Apr  5 2023, 00:05:31) [MSC v.1929 32 bit (Intel)]\n"
+        "ERROR: Could not find a version that satisfies the requirement torch==2.1.2 (from versions: none)",
+        "Install the 64-bit Python",
+        "uv venv",
+    ),
+    (
+        "node:924:924 [5] NCCL INFO comm 0x5555 rank 13 nranks 16 cudaDev 5 busId 90000 - Abort COMPLETE\n"
+        "torch.distributed.DistBackendError: NCCL error in: /b/ProcessGroupNCCL.cpp:1182, internal error - please report this issue to the NCCL developers, NCCL version 2.18.3\n"
+        "ncclInternalError: Internal check failed.\nLast error:\nSocket recv failed while polling for opId=0x7ff",
+        "Run again with one log for each rank",
+        "nproc_per_node",
+    ),
 ]
 
 

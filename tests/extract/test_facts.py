@@ -176,6 +176,8 @@ def test_a_table_that_a_rule_reads(rules: RuleSet, text: str, rule: str) -> None
             "/Library/Frameworks/Python.framework/Versions/3.12/bin/python3.12",
         ),
         ("/home/me/.local/lib/python3.10/site-packages/torch/hub.py", ""),
+        # an installer's environment of conda, whatever its name
+        (r"D:\installer_files\env\Lib\site-packages\torch\hub.py", r"D:\installer_files\env\python.exe"),
     ],
 )
 def test_the_interpreter_of_a_file(file: str, interpreter: str) -> None:

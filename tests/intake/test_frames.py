@@ -191,6 +191,7 @@ def exceptions(text: str) -> list[Event]:
         ('  File "C:\\x y\\a.py", line 3, in A.f', Frame("C:\\x y\\a.py", 3, "A.f", at=9)),
         ('  File "a.py", line 3 in f', Frame("a.py", 3, "f", at=9)),
         ('  File "a.py", line 3', Frame("a.py", 3, "", at=9)),
+        ('  File "a.py", line 3, in', Frame("a.py", 3, "", at=9)),
         (
             '  File "cupy/core/core.pyx",'
             ' line 1, in init cupy.core', Frame("cupy/core/core.pyx", 1, "init cupy.core", "", "cupy", 9)),

@@ -23,7 +23,7 @@ def interpreter_of(path: str) -> str:
     at = lower.index("site-packages")
     if at >= 2 and lower[at - 1] == "lib" and ":" in parts[0]:  # Windows
         prefix = "\\".join(parts[: at - 1])
-        made = lower[at - 2] in ("venv", ".venv", "env", ".env")
+        made = lower[at - 2] in ("venv", ".venv", "env", ".env") and "installer_files" not in lower
         return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe"
     if at >= 3 and lower[at - 2] in ("lib", "lib64") and lower[at - 1].startswith("python") and not parts[0]:
         prefix = "/".join(parts[: at - 2])

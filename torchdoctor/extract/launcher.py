@@ -76,6 +76,7 @@ _SEVERAL = (
 _SEVERAL_MARKS = ("node", "NODE", "machine", " -N", "pdsh")
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _BOTH_RANKS = r"\brank ?[=:] ?(\d{1,6}),? ?\(?local_rank ?[=:] ?(\d{1,4})\b"
+_RANK_AND_CARD = r"\brank (\d{1,6}) nranks \d{1,6} cudaDev ([1-9]\d?)\b"  # 0: it may see one card alone
 _MOST_GPUS = 16  # that one machine has
 _OF_RANKS = (EventKind.NCCL, EventKind.WATCHDOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 _PER_NODE = r"--nproc[-_]per[-_]node[ =](\d{1,3})\b|\bnproc_per_node +: (\d{1,3})\b"
@@ -249,6 +250,8 @@ def _several_nodes(transcript: Transcript) -> bool:
         if len(hosts) > 1 or (event.rank is not None and event.rank >= _MOST_GPUS):
             return True
         both = pattern(_BOTH_RANKS).search(text) if "local_rank" in text else None
+        if "cudaDev" in text:
+            both = pattern(_RANK_AND_CARD).search(text)
         if both is not None and int(both[1]) > int(both[2]):
             return True
     return False

@@ -66,7 +66,7 @@ _CLASS = r"\bnccl(?:SystemError|UnhandledCudaError|InternalError|RemoteError|Inv
 # what marks a message as NCCL's, or as one of the process group that uses it
 _MARKS = (
     "NCCL", "nccl", "collective operation timeout", "Tensors must be CUDA and dense",
-    "No backend type associated with device type",
+    "No backend type associated with device type", "no socket interface found",
 )  # fmt: skip
 
 # "%lx" of the bus's address without its separators: domain, bus (2 digits), device (2), function (1)

@@ -62,7 +62,7 @@ def parse_frame(body: str, at: int) -> Frame | None:
         function = rest[5:].strip()
     elif rest.startswith(" in "):
         function = rest[4:].strip()
-    elif rest.strip(" ,"):
+    elif rest.strip(" ,") not in ("", "in"):  # a page takes <module> for a tag of its own
         return None
     else:
         function = ""
