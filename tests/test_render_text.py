@@ -195,7 +195,7 @@ def test_three_fixes_and_what_goes_beyond_the_explanation() -> None:
         (None, "logging.exception()"),
         (Frame("/venv/site-packages/vllm/x.py", 3, "f", package="vllm"), "Update vllm to its newest release"),
         (Frame("<ipython-input-5-25c2>", 3, "<module>"), "%debug"),
-        (Frame("/home/me/widget.py", 3, "turn"), "stops at widget.py:3"),
+        (Frame("/home/me/widget.py", 3, "turn"), "`up` leads to widget.py:3"),
     ],
 )
 def test_an_unknown_failure_gets_the_step_that_tells_more(frame: Frame | None, step: str) -> None:

@@ -209,6 +209,9 @@ def left(begun: list[int], apart: bool, **variables: str) -> int:
         env={**os.environ, **variables}, capture_output=True, text=True, check=True, start_new_session=True,
     )  # fmt: skip
     begun.append(int(done.stdout))
+    until = time.monotonic() + 10
+    while not psutil.Process(begun[-1]).environ() and time.monotonic() < until:
+        time.sleep(0.01)  # the kernel tells that a program was loaded before its variables can be read
     return begun[-1]
 
 
