@@ -53,7 +53,8 @@ def extension(transcript: Transcript) -> str:
 
 
 _GIT = r"(?:Collecting|Cloning) (?:\S{1,80} @ )?(?:git\+)?(https://[\w./@-]{5,200})"
-_UNPACKED = r"[\\/]pip-install-\w{1,20}[\\/]([A-Za-z][\w.-]*)_[0-9a-f]{16,40}(?:[\\/]|\b)"
+# pip up to 20.0 puts no number behind the name
+_UNPACKED = r"[\\/]pip-install-\w{1,20}[\\/]([A-Za-z][\w.-]*?)(?:_[0-9a-f]{16,40}\b|[\\/])"
 _CHECKOUT = (
     r"Processing \S*[\\/.]|Obtaining file:|setup\.py (?:install|develop|build|bdist|egg)|pip-req-build-"
 )

@@ -15,12 +15,17 @@ FACTS: dict[str, str] = {
     "download.url": "text: the address that the last line above says is being fetched, or the message names",
     "download.target": "text: the file that it is written to; absent where the line names a folder, or none",
     "download.loads": "text: the function that fetches a file of weights and loads it, by its frame",
+    "download.listed": "text: where pip finds no VERSION+TAG, as 1.12.1+cu113: what it lists of that version",
 }
 _LINE = r"Downloading:? [\"']?(?P<url>https?://[^\s\"'<>]{4,300})[\"']?(?: to (?P<target>[^\s\"'<>]{2,300}))?"
 _ASKED = (
     r"HTTPS?ConnectionPool\(host='(?P<host>[\w.-]{1,200})'[^\n]{0,100}?with url: (?P<path>/[^\s'\"()]{0,300})"
 )
 _NAMED = r"(?P<url>https?://(?!docs\.|pytorch\.org/docs)[^\s\"'<>()]{4,300})"
+_TAGGED = (
+    r"requirement [\w.-]{1,80}==(?P<version>[\d.]{1,20})\+\w{1,40}[^\n]{0,80}?"
+    r"\(from versions: (?P<list>[^()]{1,9000})"
+)
 _LOADS = ("load_state_dict_from_url", "load_url")
 
 
@@ -45,3 +50,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         frame.function for frame in event.frames if frame.package == "torch" and frame.function in _LOADS
     )
     yield "loads", next(loads, None)
+    asked = pattern(_TAGGED).search(event.text) if "from versions: " in event.text else None
+    listed = asked["list"].replace("\n", " ").split(", ") if asked is not None else []
+    fit = [one for one in listed if asked is not None and one.partition("+")[0] == asked["version"]]
+    yield "listed", ", ".join(fit) or None

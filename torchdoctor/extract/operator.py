@@ -12,6 +12,7 @@ from torchdoctor.patterns import pattern
 FACTS: dict[str, str] = {
     "operator.library": "text: the namespace of the operator that the message names, before ::",
     "operator.owner": "text: whose operator it is: torch, package or user",
+    "operator.missed_by": "text: the installed package whose code called an operator that is not there",
 }
 
 _NAMED = r"(?:[Oo]perator|Could not run) \\?'(?P<library>\w{1,80})::\w"
@@ -27,6 +28,11 @@ _WITH_TORCH = frozenset(("torchvision", "torchaudio", "torchao", "torchtext"))
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one message on an operator without a kernel; nothing when it names none."""
+    if event.text.startswith("'_OpNamespace' '"):
+        callers = [frame.package for frame in event.frames if frame.package not in ("torch", "python")]
+        if callers and callers[-1]:
+            yield "missed_by", callers[-1]
+        return
     found = pattern(_NAMED).search(event.text)
     if found is None:
         return
