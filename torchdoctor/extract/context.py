@@ -369,8 +369,6 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             seen[dimension].setdefault(tag, found.start())
     system, device, runtime, python = (seen[name] for name in ("system", "device", "runtime", "python"))
     _settle_system(system, text)
-    if not system and "slurm" in runtime:
-        system["linux"] = runtime["slurm"]
     if "macos" in system:
         at = device.get("apple", system["macos"])
         device.clear()
