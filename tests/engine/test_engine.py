@@ -412,5 +412,8 @@ def test_what_two_blocks_read_out_of_one_message_is_known_together(tmp_path: Pat
         (Fact.unknown("a.b", Reason.NOT_ASKED), None),
     ],
 )
-def test_lacks_is_the_opposite_of_contains(fact: Fact, told: bool | None) -> None:
+def test_lacks_is_the_opposite_of_contains_any(fact: Fact, told: bool | None) -> None:
     assert holds(Condition("a.b", "lacks", ("one", "two")), fact) is told
+    assert holds(Condition("a.b", "contains_any", ("one", "two")), fact) is (
+        None if told is None else not told
+    )

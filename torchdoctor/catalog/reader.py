@@ -109,7 +109,9 @@ def constant_problem(word: str, constant: object) -> str | None:
             SpecifierSet(str(constant))
         except InvalidSpecifier:
             return f'matches_version takes a specifier such as ">=2.1,<2.6", not {constant!r}'
-    if word in ("contains", "lacks") and not (
+    if word == "contains_any" and not isinstance(constant, list):
+        return "contains_any takes a list of texts"
+    if word in ("contains", "contains_any", "lacks") and not (
         isinstance(constant, str)
         or (isinstance(constant, list) and all(isinstance(item, str) for item in constant))
     ):

@@ -8,7 +8,18 @@ from typing import Any
 from torchdoctor.model import FactValue, Fix, Record, Role, Severity
 from torchdoctor.records import record
 
-WORDS = ("is", "in", "contains", "lacks", "at_least", "below", "matches_version", "known", "absent")
+WORDS = (
+    "is",
+    "in",
+    "contains",
+    "contains_any",
+    "lacks",
+    "at_least",
+    "below",
+    "matches_version",
+    "known",
+    "absent",
+)
 
 
 @record(frozen=True, slots=True)

@@ -36,12 +36,12 @@ def _apply(condition: Condition, value: FactValue) -> bool | None:
         return value == constant and isinstance(value, bool) == isinstance(constant, bool)
     if word == "in":
         return isinstance(constant, tuple) and value in constant
-    if word in ("contains", "lacks"):
+    if word in ("contains", "contains_any", "lacks"):
         wanted = constant if isinstance(constant, tuple) else (constant,)
         if not isinstance(value, (str, tuple)):
             return False
         found = [str(item) in value if isinstance(value, str) else item in value for item in wanted]
-        return all(found) if word == "contains" else not any(found)
+        return all(found) if word == "contains" else any(found) is (word == "contains_any")
     if word in ("at_least", "below"):
         try:
             reached = order_key(value) >= order_key(constant)

@@ -136,7 +136,7 @@ def fits(condition: Condition, known: Mapping[str, str]) -> str | None:
     kind = known.get(name, "text")
     if word in ("known", "absent"):
         return None
-    if word in ("contains", "lacks"):
+    if word in ("contains", "contains_any", "lacks"):
         return (
             None
             if kind in _TEXTS or kind == "list"
