@@ -150,10 +150,10 @@ def speaks(do: str, seen: Mapping[str, frozenset[str]]) -> bool:
 
 def of_program(do: str, seen: Mapping[str, frozenset[str]]) -> str:
     """Advice with the name that the program which makes the loader has for its number of workers."""
-    own = next((name for tag, name in _WORKERS.items() if tag in seen.get("program", ())), None)
-    if "DataLoader(" in do:
+    if "num_workers" not in do or "DataLoader(" in do:
         return do
-    return pattern(r"\bnum_workers\b").sub(own, do) if own else do
+    own = next((name for tag, name in _WORKERS.items() if tag in seen.get("program", ())), "num_workers")
+    return pattern(r"\bnum_workers\b").sub(own, do)
 
 
 def for_a_user(command: str, seen: Mapping[str, frozenset[str]]) -> str:

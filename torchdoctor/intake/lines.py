@@ -8,7 +8,7 @@ from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
-from torchdoctor.signal_words import BARE, OF_ZSH, TELLING
+from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
 _GATE = (
@@ -34,11 +34,7 @@ _ASSERT = (
     r"(?:(?:[A-Za-z]:)?[\w.~+-]*[\\/])?[\w.\\/+~-]*\.(?:cu|cuh|hip|h|cpp|cc|inl):\d+:[^`'\"]{0,1200}?"
     r"(?:Device-side a|A)ssertion [`'].{0,400}?(?:'|`)? ?failed\.?"
 )
-_CRASH_WORDS = (
-    "Segmentation fault", "Bus error", "Floating point exception", "Illegal instruction", "Aborted",
-    "Killed", "Terminated", "Abort trap", "Trace/BPT trap", "Trace/breakpoint trap",
-    "Bad system call",
-)  # fmt: skip
+_CRASH_WORDS = tuple(word for word in ENGLISH if word != "Hangup")  # which is the end of a session
 # "Segmentation fault (コアダンプ)"; "Abort trap: 6" on macOS
 _DUMPED = rf"^(?:{'|'.join(_CRASH_WORDS)})(?: \([^()]{{2,40}}\)|: \d\d?)$"
 _ABROAD = r"(?:^|: +(?:\d+ +)?)(?:WORDS)(?: +[(（].{2,60}[)）])?(?:\s|$)"
