@@ -62,8 +62,9 @@ _SOURCES = {
     r"(?:\.__version__|(?:\.onnx\.export)?[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
     r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
-    # torchcodec; pyannote of a model's torch and this one
-    "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is )(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
+    # torchcodec; pyannote of a model's torch and this one; what a setup script prints below its error
+    "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is |(?m:^)torch\.__version__ {1,4}= )"
+    r"(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)"
@@ -95,7 +96,6 @@ _SOURCES = {
 }
 _PATTERNS = Patterns(_SOURCES)
 _UNITS = {"": 1024, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}  # df without -h counts 1-KiB blocks
-
 _TALK = frozenset({EventKind.EXCEPTION, EventKind.WARNING, EventKind.STACK, EventKind.DEVICE_ASSERT})
 
 
@@ -185,8 +185,7 @@ def covers(arch_list: Sequence[str], capability: float) -> bool:
     for arch in arch_list:
         kind, _, code = arch.partition("_")
         digits = code.rstrip("af")
-        plain = number(digits)
-        if plain is None:
+        if (plain := number(digits)) is None:
             continue
         own_major, own_minor = divmod(plain, 10)
         if kind == "compute" and (own_major, own_minor) <= (major, minor) and digits == code:
@@ -371,6 +370,7 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("PyTorch", _packages),
     (") is not compatible", _told),
     (", yours is ", _told),
+    ("torch.__version__ ", _told),
     ("Pytorch", _packages),
     ("numpy", _packages),
     ("triton", _packages),
