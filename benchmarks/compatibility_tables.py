@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 TABLES = Path(__file__).parents[1] / "torchdoctor" / "probes" / "tables"
-PYTHONS = tuple(f"3.{minor}" for minor in range(7, 16))
+PYTHONS = tuple(f"3.{minor}" for minor in range(6, 16))
 COMPANIONS = ("torchvision", "torchaudio", "xformers", "vllm", "bitsandbytes")
 GLIBCS = ("_2_35", "_2_31", "_2_28", "_2_24", "_2_17", "2014", "1")
 PLATFORMS = (*(f"manylinux{glibc}_x86_64" for glibc in GLIBCS), "linux_x86_64")
-OLDEST = (1, 13)
+OLDEST = (1, 4)
 
 
 def pip(*words: str) -> str:
@@ -37,7 +37,8 @@ def pip(*words: str) -> str:
 
 def releases(package: str, python: str) -> tuple[str, ...]:
     """Final releases with a wheel for this Python, newest first."""
-    told = pip("index", "versions", package, f"--python-version={python}")
+    # wheels for 3.6 ask for one of its later patches
+    told = pip("index", "versions", package, f"--python-version={python}{'.15' if python == '3.6' else ''}")
     found = re.search(r"Available versions: (.+)", told)
     return tuple(one for one in found[1].split(", ") if re.fullmatch(r"[\d.]+", one)) if found else ()
 
