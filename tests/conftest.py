@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from printed import Printed
@@ -13,6 +14,10 @@ from torchdoctor.catalog import RuleSet
 # pytest-xdist tells its workers the size of a terminal that they do not have
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
+
+# a job in the background of a script has it ignored, and so would every program that a test starts
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
