@@ -79,8 +79,24 @@ DEATHS = [
     "pod/train-0   0/1     CrashLoopBackOff   5 (20s ago)   3m",
     "train-0   0/1     Error   0   2m",
     "Exit_status=271",
+    "Program received signal SIGSEGV, Segmentation fault.",
+    'Thread 1 "python" received signal SIGSEGV, Segmentation fault.',
+    "c++: 致命错误：已杀死 signal terminated program cc1plus",
+    "W1128 15:28:46.903000 27837 torch/distributed/elastic/agent/server/api.py:753] Received 15 death signal, shutting down workers",
+    "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
+    "virtual memory exhausted: Cannot allocate memory",
+    # CUDA's own words, in what macros print that check its calls
+    "Error invalid device ordinal at line 359 in file /src/csrc/pythonInterface.c",
+    "Error an illegal memory access was encountered at line 90 in file /src/csrc/ops.cu",
+    "Error operation not supported at line 351 in file /src/csrc/pythonInterface.c",
+    "GPUassert: invalid argument kernels/knn.cu 25",
+    "CUDA Runtime Error at knn.cu:12: invalid resource handle",
+    "error in deform_im2col: no kernel image is available for execution on the device",
+    "CUDA: too many resources requested for launch",
+    "[02/11/2023-09:12:03] [TRT] [E] 1: [reformat.cu::NCHWToNCHHW2::1049] Error Code 1: Cuda Runtime (invalid resource handle)",
     # what a tool could not do
     "python: can't open file 'train.py': [Errno 2] No such file or directory",
+    "unable to execute 'gcc': No such file or directory",
     "/usr/bin/python3: No module named torch.distributed.run",
     "bash: ./run.sh: Permission denied",
     "tee: train.log: No space left on device",
@@ -98,6 +114,13 @@ DEATHS = [
 def test_a_death_that_somebody_tells_is_no_good_end(line: str, rules: RuleSet) -> None:
     for text in (f"torch 2.5.1 starting\n{line}\n", f"{line}\n"):
         assert diagnose(read_text(text), FactBook(), rules).outcome is not Outcome.NO_FAILURE
+
+
+def test_a_traceback_without_its_head_may_have_ended_the_program(rules: RuleSet) -> None:
+    frame = '  File "/env/lib/python3.8/site-packages/pytorch3d/ops/ball_query.py", line 11, in <module>\n'
+    text = f"{frame}    from pytorch3d import _C\nImportError: libtorch_cuda_cu.so: cannot open shared object file\n"
+    listed = "(avatar) user@rig:~$ pip list | grep torch\npytorch3d   0.7.2\ntorch   2.1.2\n"
+    assert diagnose(read_text(text + listed), FactBook(), rules).diagnoses[0].rule == "extension-abi-mismatch"
 
 
 def test_a_script_that_goes_on_behind_a_tool_has_not_failed(rules: RuleSet) -> None:

@@ -17,6 +17,7 @@ _FAILURES = (
 )
 
 _PROSE = 10  # words
+_REMARKS = ("INFO", "DEBU", "WARN")
 _LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
 _WATCHED = (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
@@ -75,7 +76,7 @@ def is_failure(draft: Draft | Event) -> bool:
     if draft.kind in _FAILURES:
         remark = text.lstrip().startswith(("In file", "ninja: no work"))
         return draft.kind is not EventKind.BUILD or not remark
-    if draft.kind in _WATCHED and _is_account(text[:400]):
+    if draft.kind in _WATCHED and _is_account(draft, text[:400]):
         return True
     if draft.kind is EventKind.LAUNCHER:
         return (
@@ -90,18 +91,19 @@ def is_failure(draft: Draft | Event) -> bool:
     return draft.kind is EventKind.LOG and _tells_failure(draft, text[:400])
 
 
-def _is_account(text: str) -> bool:
+def _is_account(draft: Draft | Event, text: str) -> bool:
     """Does whoever watched a process say that it ended badly, or a tool that it could not do its work?"""
     if rows.ACCOUNTED.search(text) is not None:
         return True
-    return rows.REFUSAL.search(text) is not None and rows.AROUND.search(text) is None
+    refused = rows.REFUSAL.search(text) is not None and rows.AROUND.search(text) is None
+    return refused and level(draft) not in _REMARKS
 
 
 def _tells_failure(draft: Draft | Event, text: str) -> bool:
     """Does a plain line say that something failed, and not how the program got around it?"""
     if rows.BAD.search(text) is None or goodness(text) or is_step(text) or " is expected" in text.lower():
         return False
-    if level(draft) in ("INFO", "DEBU", "WARN") or rows.AROUND.search(text):
+    if level(draft) in _REMARKS or rows.AROUND.search(text):
         return False
     if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+(?: +# .*)?$|^\s+\d+  +\S").match(text):
         return False  # a switch of a settings dump; how often something was counted

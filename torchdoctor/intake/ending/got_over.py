@@ -120,8 +120,16 @@ def caught(drafts: list[Draft], index: int) -> bool:
 
 
 def _by_library(failed: Draft) -> bool:
-    """Is the traceback all of one package that was being imported? What ends a program begins in it."""
-    if failed.kind is not EventKind.EXCEPTION or not failed.frames or failed.links:
+    """Is the traceback all of one package that was being imported? What ends a program begins in it.
+
+    Of one whose head is cut off nobody knows where it begins.
+    """
+    if (
+        failed.kind is not EventKind.EXCEPTION
+        or not failed.frames
+        or failed.links
+        or "Traceback " not in failed.raw
+    ):
         return False
     outermost = failed.frames[0]
     return (
