@@ -123,11 +123,15 @@ class Scene:
 
     def uses(self, name: str) -> list[ast.Name]:
         """Where a plain name is read."""
-        return [
-            one
-            for one in ast.walk(self.tree)
-            if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
-        ]
+        return self._uses.get(name, [])
+
+    @cached_property
+    def _uses(self) -> dict[str, list[ast.Name]]:
+        found: dict[str, list[ast.Name]] = {}
+        for one in ast.walk(self.tree):
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+                found.setdefault(one.id, []).append(one)
+        return found
 
     def methods(self, *names: str) -> list[ast.Call]:
         """All calls of anything whose last part is one of these names."""

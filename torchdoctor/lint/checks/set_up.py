@@ -107,8 +107,17 @@ class OptimizerBeforeMove(Check):
         names = (
             {dotted_text(one) for one in optimizer.targets} if isinstance(optimizer, ast.Assign) else set()
         )
+        anew = max(
+            (
+                one.lineno
+                for one in flow.assigns(root)
+                if any(dotted_text(target) in names for target in one.targets)
+            ),
+            default=0,
+        )
+        stepped = None
         for node in flow.assigns(root):
-            if node.lineno <= optimizer.lineno:
+            if node.lineno <= optimizer.lineno or node.lineno < anew:
                 continue
             if not any(dotted_text(one) == text for one in node.targets) or flow.exclusive(optimizer, node):
                 continue
@@ -118,7 +127,8 @@ class OptimizerBeforeMove(Check):
                 continue
             if text.rpartition(".")[2] in flow.names_in(node.value) or not self._fresh(scene, node.value):
                 continue
-            if self._stepped(scene, root, node, names, call):
+            stepped = stepped or self._last_step(scene, root, call)
+            if stepped > flow.start(node):
                 yield self.at(node, f"the optimizer of line {call.lineno} holds the model before", scene)
                 return
 
@@ -130,18 +140,12 @@ class OptimizerBeforeMove(Check):
             and value in scene.values(value)
         )
 
-    def _stepped(
-        self, scene: Scene, root: ast.AST, node: ast.Assign, names: set[str], made: ast.Call
-    ) -> bool:
-        """Does that optimizer step behind, without being made anew?"""
-        later = tuple(step for step in scene.steps(root) if flow.start(step.top) > flow.start(node))
-        again = [
-            one
-            for one in flow.assigns(root)
-            if one.lineno > node.lineno and any(dotted_text(target) in names for target in one.targets)
-        ]
-        return not again and any(
-            made in scene.values(flow.receiver(step.call)) for step in steps_of(scene, "optimizer", later)
+    def _last_step(self, scene: Scene, root: ast.AST, made: ast.Call) -> tuple[int, int]:
+        """Where the last step of an optimizer begins; (0, 0) without one."""
+        steps = steps_of(scene, "optimizer", scene.steps(root))
+        return max(
+            (flow.start(step.top) for step in steps if made in scene.values(flow.receiver(step.call))),
+            default=(0, 0),
         )
 
 
