@@ -111,6 +111,11 @@ def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, s
             "Command 'x' returned 3",
             "Run the command of the message by itself",
         ),
+        (
+            "subprocess.CalledProcessError",
+            "Command '['cc', '/tmp/tmpk2_d81xq/a.c']' returned 1",
+            "cannot be run again",
+        ),
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a/b.csv'", "`ls -ld 'a/b.csv'`"),
         ("FileNotFoundError", "rtsp0 ! sink does not exist", "what you mean by `rtsp0 ! sink`"),
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a\\b.csv'", "`dir 'a\\b.csv'`"),

@@ -20,6 +20,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
         "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda", "libtorch", "ctranslate2",
+        "invokeai",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),
@@ -33,4 +34,4 @@ BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})
 # Programs that answer requests: a run of one is no training, and it is not started by torchrun.
 SERVERS = frozenset({"vllm", "sglang", "tgi"})
 # Programs that make pictures: a run of one is no training, unless its frames say so
-GENERATORS = frozenset({"comfyui", "webui"})
+GENERATORS = frozenset({"comfyui", "webui", "invokeai"})

@@ -145,6 +145,8 @@ def _build(
     device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
     if "zluda" in seen.get("program", ()) and variant not in ("same", "cpu"):
         return None  # it runs torch's CUDA build on an AMD card
+    if "invokeai" in seen.get("program", ()) and variant == "torch":
+        return None  # it pins one release, which its own launcher installs
     version = as_text(ask("torch.version"))
     jetson = "jetson" in seen.get("board", ())
     if variant in STABLE_ABI:

@@ -272,6 +272,9 @@ def _consumer(error: _Error, transcript: Transcript) -> str:
         frames = " ".join(frame.file.replace("\\", "/") for frame in other.frames)
         if any(mark in frames for mark in _TRITON_FRAMES):
             return "triton"
+    raised = next((other for other in transcript.events[error.event + 1 :] if other.type), None)
+    if raised and "CalledProcess" in str(raised.type) and any(m in raised.text for m in _TRITON_MARKS):
+        return "triton"
     named = any(mark in other.text for other in transcript.events for mark in _EXTENSION_MARKS)
     return "extension" if named or _not_built(transcript) else "other"
 

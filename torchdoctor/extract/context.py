@@ -63,7 +63,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "HIP error", "HIP out of memory", "ROCm", "+rocm", "/rocm", "hipError", "Radeon", "gfx9", "gfx10",
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
         "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs", "miopenStatus",
-        "libbitsandbytes_hip", "libbitsandbytes_rocm", "HIPBLAS_STATUS_",
+        "libbitsandbytes_hip", "libbitsandbytes_rocm", "HIPBLAS_STATUS_", "/ops.hip", "rocblaslt ",
     ),
     "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),
@@ -127,6 +127,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "stable-diffusion-webui", "webui.py", "webui-user", "/webui/modules/", "\\webui\\modules\\",
         "/webui/extensions/", "\\webui\\extensions\\",
     ),
+    "invokeai": ("invokeai", "InvokeAI"),
     "zluda": ("ZLUDA", "zluda", "Files\\AMD\\ROCm\\"),  # torch for CUDA over AMD's HIP SDK for Windows
     "libtorch": (  # a program in C++ or Rust
         "/libtorch/lib/", "/libtorch/include/", "libtorch\\lib", "<torch/torch.h>", "<torch/script.h>",

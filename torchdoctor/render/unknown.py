@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # the head above rules that are no diagnosis
 RESEMBLES = "Resembles these, but this message is not known for them"
 
+# a folder that Python's tempfile made, and that its maker deletes
+_TEMPORARY = r"[\\/]tmp[a-z0-9_]{8}[\\/]"
 _CUT_OFF = (
     "Explain the log as a whole: this one is cut off before the last line of the traceback, with the class "
     "and the message of the exception."
@@ -265,6 +267,11 @@ def _of_data(item: Suspect) -> str:
         return (
             f"Name the certificate of whoever signed the server's: `export {name}=/path/ca.pem`, in the "
             "environment in which the program starts; or give the server one of a known authority."
+        )
+    if kind == "CalledProcessError" and re.search(_TEMPORARY, item.message) is not None:
+        return (
+            "Read what the command of the message printed above it: its input lay in a temporary folder, "
+            "which is gone by now, and it cannot be run again as it stands."
         )
     if kind == "CalledProcessError":
         return "Run the command of the message by itself: what it prints says why it failed."
