@@ -13,14 +13,14 @@ TAGS: dict[str, tuple[str, ...]] = {
     "runtime": (
         "docker", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
     ),
-    "python": ("venv", "conda", "uv", "system-python", "embedded"),
+    "python": ("venv", "conda", "uv", "system-python", "embedded", "32-bit"),
     "phase": (
         "import", "build", "load", "train", "validate", "infer", "serve", "export",
     ),
     "program": (
         "trainer", "lightning", "accelerate", "deepspeed", "fsdp", "peft", "diffusers", "vllm", "sglang",
         "tgi", "comfyui", "ultralytics", "megatron", "webui", "zluda", "libtorch", "ctranslate2",
-        "invokeai",
+        "invokeai", "triton-server",
     ),
     "owner": ("user", "torch", "package"),
     "backend": ("nccl", "gloo", "mpi"),
@@ -29,8 +29,9 @@ DIMENSION = {tag: dimension for dimension, tags in TAGS.items() for tag in tags}
 
 # What most readers have: naming it keeps a fix from others, and is no reason to put it first.
 USUAL = frozenset({"linux", "debian", "nvidia", "train", "user", "desktop"})
-# What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container.
-BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci"})
+# What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container, a 32-bit Python
+# in any environment, and Triton's server runs any back end.
+BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci", "32-bit", "triton-server"})
 # Programs that answer requests: a run of one is no training, and it is not started by torchrun.
 SERVERS = frozenset({"vllm", "sglang", "tgi"})
 # Programs that make pictures: a run of one is no training, unless its frames say so

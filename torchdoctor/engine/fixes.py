@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torchdoctor.engine.surroundings import Surroundings
 
 _PLACES = 8
+_INDEXED = ("index-url", "--torch-backend", "-f http", "://")
 _OF_ROOT = r"(?<![\w.])/root/[.\w]"
 _INSTALLERS = r"\b(?:pip install|uv|conda|apt-get)\b"
 # a container's own program never ran: there is no Python in which a check could
@@ -60,6 +61,8 @@ class Advice:
                     rank = 2  # only where there is no other
                 texts = (filled(conditional.fix, self._values(item), sizes) for item in self._places)
                 fix = next(filter(None, texts), None) or self._without_command(conditional.fix, sizes)
+                if fix is not None and (bounded := self._bounded(fix.run)) != fix.run:
+                    fix, rank = replace(fix, run=bounded), rank if bounded else 2
                 if fix is not None:
                     others = rank == 1 and commands.is_for_others(fix.risk, self._seen)
                     found.append((1.5 if others else rank, self._adapted(fix)))
@@ -79,6 +82,23 @@ class Advice:
         do = f"{fix.do} Add {own} to your own command." if own else fix.do
         alone = Fix(do, None, fix.risk)
         return next(filter(None, (filled(alone, self._values(item), sizes) for item in self._places)), None)
+
+    def _bounded(self, command: str | None) -> str | None:
+        """A command that bounds torch, from the index of this reader's build; None where it has no wheel."""
+        if not command or "pip install" not in command:
+            return command
+        from torchdoctor.engine import install, wheels
+
+        ask = self._ask(self._places[0])
+        release = wheels.newest(command, self._seen, ask)
+        if not release:
+            return None if release is None else command
+        if any(option in command for option in _INDEXED):
+            return command
+        index = install.index_for(release, self._seen, ask)
+        if index is None:
+            return None
+        return f"{command} --index-url {index}" if index else command
 
     def _told(self, condition: Condition) -> bool | None:
         """Does a condition of a fix hold? ``known`` asks for a value, which what cannot be told has not."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from torchdoctor.engine import jetson, wheels
 from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import as_text, order_key
 from torchdoctor.model import Fact, FactValue, State
-from torchdoctor.patterns import pattern
 from torchdoctor.probes.compatibility import STABLE_ABI, audio_of, parse, table, vision_of
 
 FACTS = {
@@ -35,35 +35,13 @@ FACTS = {
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
     "install.cu128": "text: command that installs a build for CUDA 12.8, which has Turing to Blackwell",
     "install.cu130": "text: command that installs a build for CUDA 13, which has the newest boards",
+    "install.pythons": "text: Pythons with wheels of the torch in match.want or match.release: 3.9 to 3.13",
+    "install.python": "text: the second newest of these",
+    "install.fits": "text: yes or no: has that torch wheels for the reader's Python, on some platform",
     "install.driver": "text: least version of NVIDIA's driver for the CUDA that the message asks for",
 }
 _INDEX = "https://download.pytorch.org/whl/"
 _STACK = "torch torchvision torchaudio"
-# JetPack -> (packages, index); for 4 and older there is no wheel of a torch that programs of today take
-_JETSON = {
-    5: (
-        "https://developer.download.nvidia.com/compute/redist/jp/v512/pytorch/"
-        "torch-2.1.0a0+41361538.nv23.06-cp38-cp38-linux_aarch64.whl",
-        "",
-    ),
-    6: (_STACK, "https://pypi.jetson-ai-lab.io/jp6/cu126"),
-    7: (_STACK, "https://pypi.jetson-ai-lab.io/sbsa/cu130"),
-}
-# the Python of each, for which alone its wheels are
-_JETSON_PYTHON = {5: "3.8", 6: "3.10", 7: "3.12"}
-# what tells the JetPack: L4T's release, the kernel, the address of a wheel, the Python that belongs to it
-_JETPACK = (
-    (
-        r"R(\d\d) ?\(release\)|L4T ?R?(\d\d)\.|l4t-[a-z]+:r(\d\d)\.",
-        {"32": 4, "34": 5, "35": 5, "36": 6, "38": 7, "39": 7},
-    ),
-    (r"[Jj]et[Pp]ack[ :]*(\d)|/jp/v(\d)\d", {"4": 4, "5": 5, "6": 6, "7": 7}),
-    (r"\b(\d\.\d+)\.\d+-tegra", {"4.9": 4, "5.10": 5, "5.15": 6, "6.8": 7}),
-    (
-        r"/python(3\.\d+)/|cp(3\d+)-linux_aarch64",
-        {"3.6": 4, "3.8": 5, "3.10": 6, "3.12": 7, "36": 4, "38": 5, "310": 6, "312": 7},
-    ),
-)
 _OF_AMD = (
     '"torch[device-all]" "torchvision[device-all]" torchaudio',
     "https://stable.repo.amd.com/rocm/whl-next/",
@@ -107,6 +85,8 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     """The words of an ``install.`` fact; absent where no wheel or driver is for this machine."""
     if name == "install.driver":
         return _driver(name, seen, ask)
+    if name in ("install.pythons", "install.python", "install.fits"):
+        return wheels.fact(name, ask)
     if name == "install.triton":
         return _triton(name, seen, ask)
     if name == "install.cudnn":
@@ -122,7 +102,7 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     packages, source = found
     pip = _pip(seen, ask)
     if "jetson" in seen.get("board", ()):
-        own, used = _JETSON_PYTHON[_jetpack(ask)], as_text(ask("python.version"))
+        own, used = jetson.PYTHON[jetson.jetpack(ask)], as_text(ask("python.version"))
         if used and not f"{used}.".startswith(f"{own}."):
             pip = f"python{own} -m pip install"
     again = "-U" if packages == _STACK and not source else "--force-reinstall"  # PyPI's may be another build
@@ -148,11 +128,11 @@ def _build(
     if "invokeai" in seen.get("program", ()) and variant == "torch":
         return None  # it pins one release, which its own launcher installs
     version = as_text(ask("torch.version"))
-    jetson = "jetson" in seen.get("board", ())
+    on_jetson = "jetson" in seen.get("board", ())
     if variant in STABLE_ABI:
-        return None if jetson else _companion(variant, version)
-    if jetson:
-        return _JETSON.get(_jetpack(ask))
+        return None if on_jetson else _companion(variant, version)
+    if on_jetson:
+        return jetson.WHEELS.get(jetson.jetpack(ask))
     if "macos" in system:
         return None if variant.startswith("cu") else (_STACK, "")
     if variant == "same":
@@ -209,6 +189,20 @@ def _for_python(variant: str, tag: str, ask: Callable[[str], Fact]) -> tuple[str
         return None  # no build for that Python has code for Blackwell
     packages = _OF_OLD_PYTHON.get(parse(as_text(ask("python.version")))[:2])
     return (packages, "") if packages else None
+
+
+def index_for(release: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str | None:
+    """The index with this reader's build of a release, "" for PyPI's; None where there is no such build."""
+    device, system = seen.get("device", frozenset()), seen.get("system", frozenset())
+    if "jetson" in seen.get("board", ()):
+        return None
+    if "nvidia" not in device and {"amd", "intel"} & device:
+        tag = _ROCM_OF.get(parse(release)[:2], "") if "amd" in device and "windows" not in system else ""
+        return _INDEX + tag if tag else None
+    if "windows" not in system or as_text(ask("torch.version")).endswith("+cpu"):
+        return ""
+    found = _kept(release, seen, ask)  # PyPI's wheel for Windows is the CPU build
+    return found[1] if found else ""
 
 
 def _kept(
@@ -345,19 +339,6 @@ def _old(highest: tuple[float, ...] | None) -> str:
     if not highest or highest >= (11,):
         return ""
     return "cu102" if highest >= (10, 2) else "cu101"
-
-
-def _jetpack(ask: Callable[[str], Fact]) -> int:
-    """The JetPack of a Jetson, by the surest sign of it; 0 where nothing shows it."""
-    text = "\n".join(
-        as_text(ask(name)) for name in ("log.text", "os.kernel", "context.interpreter", "event.frames")
-    )
-    for form, known in _JETPACK:
-        for found in pattern(form).finditer(text):
-            release = known.get(found[found.lastindex or 0], 0)
-            if release:
-                return release
-    return 0
 
 
 def _driver(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> Fact:

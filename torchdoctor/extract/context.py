@@ -101,6 +101,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
     "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),
     "system-python": ("/usr/lib/python3", "/dist-packages/"),
+    "32-bit": ("32 bit (Intel)]",),  # sys.version of a Python for Windows
     "trainer": ("transformers/trainer.py", "transformers/trainer_seq2seq.py"),
     "lightning": ("/pytorch_lightning/", "/lightning/pytorch/", "/lightning_fabric/", "pytorch_lightning."),
     "accelerate": ("/accelerate/", "accelerate launch"),
@@ -136,6 +137,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     # its programs name themselves in paths, options and log lines, and it is not in the frames: it is C++
     "ctranslate2": ("CTranslate2", "ctranslate2", "faster_whisper", "faster-whisper", "Faster Whisper",
                     "hisperX", "hisperx"),
+    "triton-server": (  # NVIDIA's, whose C++ files head its log's lines
+        "/opt/tritonserver/", "== Triton Inference Server ==", " model_repository_manager.cc:",
+        " model_lifecycle.cc:", " tritonserver.cc:", "load failed for libtorch model -> '",
+    ),
     "nccl": ("NCCL", "ProcessGroupNCCL", "RCCL"),
     "gloo": ("Gloo ", "gloo/", "ProcessGroupGloo"),
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
@@ -182,7 +187,7 @@ _RIGHT_BELOW = (
 )
 _OF_ROOT = r"/usr/local/lib/python3\.\d+/(?:dist|site)-packages/.*"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
-_SRUN = r"srun (?:-\S{1,80}(?: \d{1,4})? ){0,12}\S{0,200}(?:python|torchrun|bash)"
+_SRUN = r"srun (?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4}){0,12}\S{0,200}(?:python|torchrun|bash)"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", ("@", "/app/", " exited with code "), _CONTAINER),
@@ -190,6 +195,7 @@ _SPELLINGS = (
     ("runtime", "jupyter", ("!pip ", "!uv "), r"(?m)^!(?:pip|uv) \w"),
     ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", ("srun ",), _SRUN),
+    ("python", "32-bit", ("-32",), r"[\\/]Python3\d{1,2}-32[\\/]"),  # the folder of its installer
     ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
     ("system", "windows", ("-win_amd64",), r"-win_amd64\.whl\b"),
     # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
@@ -399,7 +405,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("jupyter", runtime[notebook])
     for tag in ("embedded", "uv", "venv", "conda"):  # the nearest to the program says whose packages it has
         if tag in python:
-            _only(python, tag, python[tag])
+            for other in [one for one in python if one not in (tag, "32-bit")]:
+                del python[other]
             break
 
 

@@ -9,9 +9,10 @@ from torchdoctor.model import Fact
 from torchdoctor.patterns import pattern
 
 _TASKS = r"(?:--n?tasks-per-node[= ]|SLURM_N?TASKS_PER_NODE=)(\d{1,4})\b"
-_ALL_TASKS = r"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun (?:-\S+ ){0,6}-n ?)(\d{1,5})\b"
+_OPTIONS = r"(?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4}){0,6}"
+_ALL_TASKS = rf"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun {_OPTIONS}-n ?)(\d{{1,5}})\b"
 _NODES = (
-    r"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?)"
+    rf"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) {_OPTIONS}-N ?)"
     r"(\d{1,4})\b"
 )
 _ENDED = r"\bsrun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>\d[\d,-]{0,60}): "
