@@ -207,6 +207,7 @@ class Event(Record):
     recovered: bool = False
     count: int = 1
     message_line: int = 0  # line on which the message begins; 0 when that is ``line``
+    cells: bool = False  # its frames stand as IPython shows them
 
     def place(self, offset: int = 0) -> str:
         """Where a fact of it stands: its file and line, or so many lines below."""
@@ -386,7 +387,8 @@ class Reading(Record):
 class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause.
 
-    ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows.
+    ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows, and
+    ``asks`` the sentence by which the message itself tells what to do.
     """
 
     type: str | None
@@ -397,6 +399,7 @@ class Suspect(Record):
     resembles: tuple[Resemblance, ...] = ()
     reading: Reading | None = None
     system: str | None = None
+    asks: str | None = None
 
 
 @record(frozen=True, slots=True)

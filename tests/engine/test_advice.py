@@ -951,6 +951,57 @@ BY_VALUE = [
         "Run again with one log for each rank",
         "nproc_per_node",
     ),
+    (  # NCCL 2.25 and 2.26 fuse network cards under new numbers
+        "n2:711:903 [1] graph/search.cc:1135 NCCL WARN Could not find a path for pattern 1, falling back to simple order\n"
+        "n2:711:903 [1] graph/topo.h:230 NCCL WARN Could not find NET with id 0\n"
+        "[rank9]: torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3353, internal error - please report this issue to the NCCL developers, NCCL version 2.26.2",
+        "Upgrade NCCL to 2.27 or later on all nodes",
+        "NCCL_IB_DISABLE",
+    ),
+    (
+        "n2:711:903 [1] graph/topo.h:230 NCCL WARN Could not find NET with id 0\n"
+        "[rank9]: torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3353, internal error - please report this issue to the NCCL developers, NCCL version 2.27.5",
+        "Run again with NCCL_DEBUG=INFO",
+        "Upgrade NCCL",
+    ),
+    (  # no machine but one is a place for the loopback interface
+        "RuntimeError: Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
+        "Let the hostname resolve",
+        "GLOO_SOCKET_IFNAME=lo",
+    ),
+    (
+        "$ torchrun --nnodes=1 --nproc_per_node=4 train.py\n"
+        "RuntimeError: Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:144] no error",
+        "Let the hostname resolve",
+        "firewall",
+    ),
+    (  # a session keeps no variable of a cell's shell
+        "!whisperx /content/talk.mp4 --model large-v3\n"
+        "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9.1, libcudnn_ops.so.9, libcudnn_ops.so}\n"
+        "Invalid handle. Cannot load symbol cudnnCreateTensorDescriptor",
+        "Install cuDNN 9 into the system of the session",
+        "LD_LIBRARY_PATH",
+    ),
+    (  # code that unsloth wrote, as IPython shows it
+        "File ~/unsloth_compiled_cache/unsloth_compiled_module_knob.py:12, in Knob_forward(self, input_ids)\n"
+        "     11 if fine:\n---> 12     turned = self.turn(input_ids - 7)\n     13 return turned\n\n"
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "Update unsloth and unsloth_zoo, delete the folder unsloth_compiled_cache",
+        "export CUDA",
+    ),
+    (
+        "ValueError: base_model.model.model.layers.0.mlp.down_proj.lora_A.default.weight is unsupported LoRA weight",
+        "Save the adapter with model.save_pretrained(folder)",
+        "Merge the adapter",
+    ),
+    (  # the worker imports the module of a function that was sent to it
+        "Traceback (most recent call last):\n"
+        '  File "/opt/conda/lib/python3.10/site-packages/ray/_private/serialization.py", line 224, in _deserialize_pickle5_data\n'
+        "    obj = pickle.loads(in_band)\n"
+        "ModuleNotFoundError: No module named 'mymodels'",
+        "Give the workers your folder",
+        "pip install",
+    ),
 ]
 
 

@@ -234,6 +234,8 @@ def _in_cell(command: str, script: str | None) -> str | None:
     settings, rest = _settings(command)
     if settings and (not rest or (script is None and pattern(_PROGRAM).fullmatch(rest))):
         return _set_in_cell(settings)
+    if script is None and pattern(_PROGRAM).search(command):
+        return None  # the notebook is the program
     return command if command.startswith(("!", "%")) else f"!{command}"
 
 

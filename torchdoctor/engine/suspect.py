@@ -6,6 +6,7 @@ from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import frames_of, related
+from torchdoctor.extract.asked import asked
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
 from torchdoctor.model import (
@@ -109,7 +110,10 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
     if apart:  # a report, or a log cut in two, gives them apart
         event = replace(event, frames=apart)
     frame = user_frame(event, transcript)
-    return Suspect(event.type, event.text, event.rank, frame, quote(event), reading=read(event, transcript))
+    made = read(event, transcript)
+    return Suspect(
+        event.type, event.text, event.rank, frame, quote(event), reading=made, asks=asked(event.text)
+    )
 
 
 def fallback(transcript: Transcript) -> Suspect | None:

@@ -179,6 +179,10 @@ _IN_TORCH = (
 )
 _BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
+_RANKS_BY = (
+    r"(?P<python>/(?!usr/bin/)[^\s'\",\[]{1,200}/bin/python[\d.]{0,6})(?:', '| )-m(?:', '| )"
+    r"torch\.distributed\.(?:run|launch)\b"
+)
 _BACKSLASHES = r"(?<![\w.-])\w[\w.-]{1,80}(?:\\[\w.-]{2,80}){1,40}\.(?:py|pyd|exe|dll|lib|cu|cpp|h)\b"
 # what an image's builder makes there; the others are the system's, of users, or of notebooks
 _RIGHT_BELOW = (
@@ -311,13 +315,15 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
             if places:
                 seen[name][tag] = min(places)
     _settle(seen, text)
+    if any(event.cells for event in transcript.events):
+        seen["runtime"].setdefault("jupyter", 0)
     if any(map(_of_ray, transcript.events)):
         seen["runtime"].setdefault("ray", 0)
     for name, tags in seen.items():
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
     paths = [*(text.paths or _named_paths(text)), *_bundled_paths(text)]
-    interpreter = next(filter(None, map(interpreter_of, paths)), None)
+    interpreter = next(filter(None, map(interpreter_of, paths)), None) or _starts_ranks(text)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     if all(any(map(pattern(form).fullmatch, text.paths)) for form in (_RIGHT_BELOW, _OF_ROOT)):
@@ -349,6 +355,12 @@ def _named_paths(text: _Text) -> list[str]:
     """The packages of one installed torch or torchcodec that messages name, for a text without frames."""
     found = {one[0] for one in pattern(_IN_TORCH).finditer(text.text)}
     return [*found] if len(found) == 1 else []
+
+
+def _starts_ranks(text: _Text) -> str | None:
+    """The interpreter that starts the ranks, as the command of a program that does it names it."""
+    found = search(_RANKS_BY, text.text, "torch.distributed.")
+    return found["python"] if found is not None else None
 
 
 def _bundled_paths(text: _Text) -> list[str]:

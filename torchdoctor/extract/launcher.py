@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text, slurm
-from torchdoctor.extract.launcher_settings import gloo_interface, host, port
+from torchdoctor.extract.launcher_settings import gloo_interface, host, one_machine, port
 from torchdoctor.extract.progress import is_step
 from torchdoctor.extract.rank_command import started_by
 from torchdoctor.model import Event, EventKind, Fact, Transcript
@@ -23,6 +23,7 @@ FACTS: dict[str, str] = {
     "launcher.command": "text: the command that started the program, as one line of the text shows it",
     "launcher.program": "str: what was started in place of a script: an installed program or a module",
     "launcher.several_nodes": "bool: ranks of more than one machine are shown; unknown where none are",
+    "launcher.one_machine": "bool: all ranks run on one machine, as the text says; unknown where it does not",
     "launcher.per_node": "int: how many processes torchrun is told to start on a node",
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
     "launcher.host": "str: the master's address or name, as they set it; unknown where it is a loopback one",
@@ -148,6 +149,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "command", command
     if _several_nodes(transcript):
         yield "several_nodes", True
+    elif one_machine(transcript):
+        yield "one_machine", True
     count = _per_node(transcript)
     if count:
         yield "per_node", count

@@ -1,4 +1,4 @@
-"""What the text sets for the ranks to meet: the master's address and port, and the interface of Gloo."""
+"""What the text sets for the ranks to meet: one machine, the master's address and port, Gloo's interface."""
 
 from __future__ import annotations
 
@@ -19,6 +19,26 @@ _HOST = (
     r"(?!127\.|localhost|0\.0\.0\.0)([A-Za-z\d][\w.-]{0,100})(?=[\s\"',;:)]|$)"
 )
 _HOST_MARKS = ("master_addr", "master-addr", "MASTER_ADDR", "tcp://")
+# one node, as launchers are told and NCCL counts; or a meeting place that no other machine reaches
+_ONE = (
+    r"(?:--n?nodes|--num[_-](?:machines|nodes)|SLURM_(?:JOB_NUM_NODES|NNODES)|\bn(?:um_)?nodes|\bnum_machines"
+    r"|\bnNodes)[ =:]{1,3}1\b(?![:.])"
+    r"|\btorch(?:run|\.distributed\.run)\b[^#\n]{1,300}?--standalone\b"
+    r"|(?:[-_]addr|MASTER_ADDR)[\"'\]]{0,3} ?[= :]{1,3} ?[\"']?(?:127\.|localhost\b|::1)"
+    r"|tcp://(?:127\.|localhost\b|\[::1\])"
+)
+_ONE_MARKS = ("nodes", "NNODES", "NUM_NODES", "nNodes", "machines", "--standalone", "_addr", "-addr",
+              "MASTER_ADDR", "tcp://")  # fmt: skip
+
+
+@once_a_text
+def one_machine(transcript: Transcript) -> bool:
+    """Do all ranks run on one machine, as the command or a line of the text says?"""
+    for event in transcript.events:
+        for shown in (event.text, *(frame.code or "" for frame in event.frames)):
+            if any(mark in shown for mark in _ONE_MARKS) and pattern(_ONE).search(shown):
+                return True
+    return False
 
 
 @once_a_text

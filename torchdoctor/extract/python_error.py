@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, torch_extensions
+from torchdoctor.extract.asked import asked
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -21,10 +22,13 @@ FACTS: dict[str, str] = {
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
     "python.program": "str: the program that was to be started and was not found, as ffmpeg",
+    "python.asks": "text: the sentence by which the message itself tells its reader what to do",
     "python.of_request": "bool: the line worked on a request that a server had handed to it",
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
     "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
+    "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
+    "python.handed_by": "text: what handed a function to another process, which lacks the function's module",
     "python.package": "str: what pip installs for the module that is missing, as cv2 is of opencv-python",
     "python.not_for_windows": "str: the package that has no build for Windows, whose module is missing",
 }
@@ -95,6 +99,9 @@ _HANDS_ON = frozenset((
     "starlette", "fastapi", "flask", "aiohttp", "tornado", "sanic", "django", "bentoml", "litserve",
 ))  # fmt: skip
 _SERVES = ("/ts/service.py", "/sagemaker_inference/transformer.py")
+# what runs functions in processes of other machines or other folders, and how it unpacks them
+_HANDERS = frozenset(("ray", "dask", "distributed", "pyspark"))
+_UNPICKLES = r"\b(?:cloud)?pickle\w*\.loads?\("
 _DECODED = r"(?:bytes-like object is required|must be str, bytes or bytearray), not '?(?:dict|list|int|float)"
 _UNPACKED = r"/te?mp/models/[0-9a-f]{8,64}/(?P<file>[\w./-]{1,200})$"
 _BUILDERS = ("/build_meta.py", "/pip-build-env-", "/pip-install-", "/pip-req-build-", "/builds-v0/")
@@ -115,6 +122,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     kind = event.type.rpartition(".")[2]
     yield "kind", kind
     yield "own_code", _own(event, kind)
+    yield "asks", asked(event.text)
     form = _FORMS.get(kind)
     found = pattern(form).search(event.text[:2_000]) if form and "(?P<" in form else None
     groups = found.groupdict() if found is not None else {}
@@ -125,6 +133,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "extension_package", torch_extensions.of_module(name)
             yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
+            yield from _unseen(name, event.frames)
     if kind == "AttributeError":
         owner = groups.get("cls") or ""
         yield "module", groups.get("module")
@@ -145,6 +154,19 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         said = pattern(words).search(text) if sign in text else None
         if said is not None:
             yield fact, said["what"].strip()
+
+
+def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:
+    """Who started the process that does not see the folder from which the program was started."""
+    last = next((one for one in reversed(frames) if one.package != "python"), None)
+    if last is None:
+        return
+    path = last.file.replace("\\", "/")
+    installed = "-packages/" in path or path.endswith(".exe/__main__.py") or not path.endswith(".py")
+    if last.function == "<module>" and last.package == name and not installed:
+        yield "written_by", last.package
+    if last.package in _HANDERS and pattern(_UNPICKLES).search(last.code):
+        yield "handed_by", last.package
 
 
 def _of_request(event: Event) -> bool:

@@ -72,7 +72,7 @@ class Draft:
     """An event under construction; readers add to it until they close it."""
 
     __slots__ = (
-        "count", "end_line", "frames", "headed", "host", "ignored", "kind", "level", "line", "links",
+        "cells", "count", "end_line", "frames", "headed", "host", "ignored", "kind", "level", "line", "links",
         "local_rank", "message_line", "number", "order", "parts", "quoted", "rank", "raw", "recovered",
         "size", "stream", "time", "type",
     )  # fmt: skip
@@ -100,6 +100,7 @@ class Draft:
         self.count = 1
         self.number = -1
         self.message_line = 0
+        self.cells = False
         self.order = next(_ORDER)
 
     def add(self, text: str, number: int, joined: bool = False) -> None:
@@ -136,7 +137,7 @@ class Draft:
         return Event(
             self.number, self.kind, self.text(), source, self.line, self.end_line, self.stream, self.rank,
             self.local_rank, self.host, self.time, self.level, self.type, tuple(self.frames), relations,
-            self.headed, self.quoted, self.recovered, self.count, self.message_line,
+            self.headed, self.quoted, self.recovered, self.count, self.message_line, self.cells,
         )  # fmt: skip
 
 

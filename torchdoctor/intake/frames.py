@@ -79,6 +79,10 @@ _SOURCES = (
     ("/opt/tritonserver/backends/", "tritonserver"),
     ("/databricks/python_shell/", "databricks"),
     ("/databricks/spark/", "pyspark"),
+    # what packages write and then run themselves
+    ("unsloth_compiled_cache/", "unsloth"),
+    ("/Ultralytics/DDP/_temp_", "ultralytics"),
+    ("/inductor_cache/", "torch"),
 )
 # of what pip, uv and build front ends unpack, and the part of setuptools that they call
 _BUILDS = ("pip-install-", "pip-req-build-", "pip-build-env-", "builds-v0", "build_meta.py", "distutils/")
@@ -281,8 +285,13 @@ def _of_a_clone(frames: list[Frame]) -> list[Frame]:
     What a start script of an environment calls is installed there, from whatever folder: ns-train of
     ``nerfstudio/nerfstudio``. ``python -m`` runs a part of a package, too. It is not the user's where the
     folder above the package bears its name, and the part lies deeper than a script:
-    ``DeepSpeed-MII/mii/launch/server.py``.
+    ``DeepSpeed-MII/mii/launch/server.py``. Where nothing but the clone of a package that many use is in the
+    stack, no user's code called it: a server's worker.
     """
+    own = [frame for frame in frames if not frame.package]
+    clones = {cloned(frame.file) for frame in own}
+    if len(clones) == 1 and all(one.function != "<module>" for one in own) and (name := clones.pop()):
+        return [_of(one, name) if not one.package else one for one in frames]
     first = frames[0]
     at = next((number for number, frame in enumerate(frames) if not frame.package), None)
     if at is None or any(frame.package not in ("python", first.package) for frame in frames[:at]):

@@ -97,6 +97,7 @@ class NotebookReader(TracebackReader):
         if frame is not None:
             self.foreign = 0
             self.draft.add_frame(frame)
+            self.draft.cells = True
             return TAKEN
         arrow = pattern(_ARROW).match(stripped)
         if arrow and self.draft.frames:

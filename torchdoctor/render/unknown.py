@@ -165,6 +165,8 @@ def next_step(item: Suspect) -> str:
         step = step_on(item.system, item.reading) or _by_reading(item.reading)
         if step:
             return step
+    if item.asks is not None:
+        return _by_its_words(item.asks, item.reading)
     if not item.type:
         if re.search(_NOT_THERE, item.message):
             return (
@@ -175,6 +177,16 @@ def next_step(item: Suspect) -> str:
             return _look_at(path["quoted"] or path["bare"])
         return _READ_ON if item.message else _CUT_OFF
     return _of_data(item) or by_hand(item.system) or _of_exception(item)
+
+
+def _by_its_words(asks: str, read: Reading | None) -> str:
+    """What the message itself asks for, in its words; and what else there is for a call of packages."""
+    refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
+    where = f", where {read.function} is called" if refused and read is not None and read.function else ""
+    step = f'Do what the message itself asks for{where}: "{asks}".'
+    if read is not None and read.kind is ReadingKind.RAISED_INSIDE:
+        step += f" If you did not set that, update {read.owner}, whose own code raised it."
+    return step
 
 
 def _by_reading(item: Reading) -> str:

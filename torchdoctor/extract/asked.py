@@ -1,0 +1,34 @@
+"""What a message itself asks its reader to do: a sentence that begins with "Please", "Set", "You need to"."""
+
+from __future__ import annotations
+
+from torchdoctor.patterns import pattern
+
+# what a reader can do to a program, its arguments and its environment
+_PLAIN = (
+    r"add|convert|disable|enable|ensure|increase|install|make sure|pass|provide|re-?install|reduce|remove|set"
+    r"|specify|try|update|upgrade|use"
+)
+# of these the bare word begins other sentences, too: "Call to …", "Run data is …"
+_VERBS = (
+    rf"{_PLAIN}|adjust|call|change|choose|correct|decrease|define|downgrade|give|initiali[sz]e|lower|move|put"
+    r"|raise|rename|replace|restart|run|select|split|start|supply|switch|train|unset|wrap"
+)
+_HEADS = (
+    rf"(?:[Pp]lease,? (?:first |also |either )?(?:{_VERBS})\b"
+    rf"|(?:^|(?<=[.!:;] )|(?<=\n))(?:{'|'.join(one.capitalize() for one in _PLAIN.split('|'))})\b(?= \S)"
+    rf"|[Yy]ou (?:need to|must|should|have to) (?:{_VERBS})\b)"
+)
+_ASKED = rf"(?s){_HEADS}.{{3,300}}?(?=(?<!i\.e)(?<!e\.g)[.!](?:\s|$)|\n\s*\n|$)"
+# to whom it may be told, or where more stands: no action on what failed
+_ELSEWHERE = r"(?i)\b(?:issue|bug report|report (?:it|this)|github|https?://|log level|contact|maintainers)\b"
+_MOST = 160
+
+
+def asked(text: str) -> str | None:
+    """The first sentence of a message by which it asks for an action, in one line; None where none does."""
+    for found in pattern(_ASKED).finditer(text[:2_000]):
+        words = " ".join(found[0].split())
+        if len(words) <= _MOST and pattern(_ELSEWHERE).search(words) is None:
+            return words
+    return None
