@@ -53,6 +53,8 @@ _OLD = {
     "cu102": "torch==1.12.1+cu102 torchvision==0.13.1+cu102 torchaudio==0.12.1+cu102",
     "cu101": "torch==1.8.1+cu101 torchvision==0.9.1+cu101 torchaudio==0.8.1",
 }
+# the first torch that was built for NumPy 2, and the first Python with a wheel of that
+_FIRST_OF_NUMPY_2, _FIRST_NUMPY_2_PYTHON = (2, 3), (3, 9)
 # the first Python with a wheel of CUDA's builds, by their index
 _FIRST_PYTHON: dict[str, tuple[int, ...]] = {
     "cu118": (3, 8),
@@ -105,9 +107,17 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         own, used = jetson.PYTHON[jetson.jetpack(ask)], as_text(ask("python.version"))
         if used and not f"{used}.".startswith(f"{own}."):
             pip = f"python{own} -m pip install"
+    if _for_numpy_1(packages) and _is_python_of(_FIRST_NUMPY_2_PYTHON, ask):
+        packages += ' "numpy<2"'  # which torchvision requires, and pip would take the newest
     again = "-U" if packages == _STACK and not source else "--force-reinstall"  # PyPI's may be another build
     line = f"{pip} {again} {packages}"
     return Fact.known(name, f"{line} --index-url {source}" if source else line, "install")
+
+
+def _for_numpy_1(packages: str) -> bool:
+    """Is it a torch that was built for NumPy 1, with a companion that requires NumPy?"""
+    pinned = pattern(r"\btorch==(\d+\.\d+)").search(packages)
+    return pinned is not None and parse(pinned[1]) < _FIRST_OF_NUMPY_2 and "torchvision" in packages
 
 
 def _same(version: str, system: frozenset[str], ask: Callable[[str], Fact]) -> tuple[str, str] | None:

@@ -45,6 +45,7 @@ NAMESPACES = {
     "kernel": "kernel",
     "batch": "batch",
     "numeric": "numeric",
+    "numpy_api": "numpy_api",
 }
 
 

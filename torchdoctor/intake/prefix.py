@@ -49,6 +49,7 @@ _SYSLOG = (
     r"(?P<mon>[A-Z][a-z]{2}) +(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>[\w.-]{1,64}) "
     r"(?P<proc>[\w./@-]{1,64})(?:\[(?P<pid>\d+)\])?: ?"
 )
+SINCE_BOOT = r"\[ *\d{1,9}\.\d{6}\] "  # the kernel's own clock, in seconds
 _JOURNAL = r"(?P<host>[\w.-]{1,64}) (?:(?P<kernel>kernel): ?|(?P<proc>[\w./@-]{1,64})\[(?P<pid>\d+)\]: ?)"
 _GLOG = (
     r"(?P<lvl>[EWIFDV])(?P<mo>\d\d)(?P<d>\d\d) (?P<clock>\d\d:\d\d:\d\d\.\d+) +\d+ "
@@ -141,7 +142,7 @@ def _bracket(text: str, at: int, mark: Mark, keys: list[str]) -> tuple[int, bool
         if when and close >= 0:
             mark.time = when[1]
             return _bracket_time(text, text[when[0] : close].strip(" ,.|"), close + 1, mark, keys)
-        if pattern(r"\[ *\d{1,9}\.\d{6}\] ").match(text, at):  # dmesg: the time since boot stays in the text
+        if pattern(SINCE_BOOT).match(text, at):  # dmesg: the time since boot stays in the text
             return _kernel(mark, at)
     if second in "EWIF" and text[at + 2 : at + 3] in "0123456789 ":
         found = pattern(_C10D).match(text, at)

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from torchdoctor.extract.progress import moves
 from torchdoctor.intake.elements import Draft, is_anchored
 from torchdoctor.intake.lines import is_prompt
+from torchdoctor.intake.prefix import SINCE_BOOT
 from torchdoctor.model import Event, EventKind, Quoted
 from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import OF_ZSH
@@ -213,6 +214,7 @@ def shows_output(events: Sequence[Event]) -> bool:
         is_anchored(event)
         or event.quoted is Quoted.SOURCE
         or event.kind in _PRINTED
+        or (event.kind is EventKind.KERNEL_LOG and pattern(SINCE_BOOT).match(event.text) is not None)
         or (event.kind is EventKind.LOG and moves(event.text))
         for event in events
     )

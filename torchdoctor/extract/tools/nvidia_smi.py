@@ -29,6 +29,7 @@ FACTS: dict[str, str] = {
     "gpu.virtual": "bool: nvidia-smi -q says that a GPU is a vGPU",
     "gpu.throttled": "bool: heat or power holds clocks down by hardware",
     "gpu.pcie_degraded": "bool: a GPU's PCIe link is narrower than it could be",
+    "gpu.pcie_narrow": "text: one or two such GPUs of a table by their index, with their lanes",
 }
 
 _SOURCES = {
@@ -53,6 +54,7 @@ _SOURCES = {
     "process": r"(?<!\d)(?P<mib>\d{1,8})MiB$",
     "value": r"^\s{0,40}(?P<key>[A-Z][\w ()-]{1,60}?)\s{0,60}:\s{0,8}(?P<value>\S[^\n]{0,120})$",
     "lspci": r"LnkSta:\s*Speed \S+(?: \(\w+\))?, Width x\d+ \(downgraded\)",
+    "index": r"(?<!\S)\d{1,3}$",  # perhaps behind a chat's name
     "query": r"--query-gpu[= ](?P<columns>[a-z_.]{4,60}(?:,[a-z_.]{3,60}){1,40})",
 }
 _PATTERNS = Patterns(_SOURCES, re.MULTILINE)
@@ -93,6 +95,7 @@ class Table:
         self._processes: bool | None = None
         self._section = ""
         self._width: tuple[int | None, int | None] = (None, None)
+        self._narrow: dict[str, str] = {}
         self._columns: list[str] = []
         self._capabilities: list[str] = []
         self._ecc: int | None = None
@@ -222,6 +225,9 @@ class Table:
         if now is not None and most is not None:
             self._width = (most, now)
             self._judge_width(event)
+            if now < most and (index := _PATTERNS["index"].search(row.get("index", ""))) is not None:
+                self._narrow[index[0]] = f"GPU {index[0]} (x{now} of x{most})"
+                self._place = event
         for name, value in row.items():
             if name.startswith(_REASONS):
                 self._judge_clocks(name, value, event)
@@ -246,6 +252,8 @@ class Table:
             self._put("gpu.names", names, self._place)
             if "gpu.count" not in self._facts:
                 self._put("gpu.count", len(names), self._place)
+        if 0 < len(self._narrow) <= 2 and self._place is not None:
+            self._put("gpu.pcie_narrow", " and ".join(self._narrow.values()), self._place)
         if self._exclusive and len(self._memory) > 1 and self._place is not None:
             taken = sorted(item[0] for item in self._memory)
             self._put("gpu.one_is_free", taken[0] < _IDLE_MIB and taken[-1] > _HELD_MIB, self._place)
