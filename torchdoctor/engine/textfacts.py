@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchdoctor.extract import once_a_text
-from torchdoctor.extract.progress import moves
+from torchdoctor.extract.progress import epoch_shown, moves
 from torchdoctor.intake.frames import BUILT_ON_TORCH
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, RelationKind, Transcript
 from torchdoctor.patterns import Patterns, search
@@ -210,7 +210,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return _texts(transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS])
     if key == "after_progress":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
-        return sum(item.kind is EventKind.LOG and moves(item.text) for item in earlier) >= 2
+        lines = [item.text for item in earlier if item.kind is EventKind.LOG]
+        return sum(map(moves, lines)) >= 2 or any(epoch_shown(line) >= 2 for line in lines)
     if key == "nan_before":
         lines = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
         printed = (item.text for item in lines if item.kind is EventKind.LOG)

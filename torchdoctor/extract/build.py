@@ -26,6 +26,7 @@ FACTS: dict[str, str] = {
     "build.header_family": "str: whose it is: x86, arm, python, cudnn, nccl, cuda-toolkit, rocm, torch, mpi, "
     "openmp, c or c++ (the standard libraries), or the library of that folder",
     "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
+    "build.ninja_answers": "bool: a shell in the text finds ninja, by ninja --version or which ninja",
     "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
     "build.cuda_header": "str: the CUDA toolkit's header through which the sources came to the first error",
     "build.includer": "str: the file that includes build.cuda_header",
@@ -392,6 +393,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     They are the same for every event of a text, and rules ask for them event by event.
     """
     yield from build_package.facts(transcript)
+    if build_setting.ninja_answers(transcript):
+        yield "ninja_answers", True
     found = _facts(transcript)
     yield from found
     yield from _isolated(transcript)

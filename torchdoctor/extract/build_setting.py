@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchdoctor.extract import torch_extensions
+from torchdoctor.extract import once_a_text, torch_extensions
 from torchdoctor.model import EventKind, Transcript
 from torchdoctor.patterns import pattern, search
 
@@ -21,6 +21,16 @@ def is_question(error: int, transcript: Transcript) -> bool:
     if any(mark in f"{event.type or ''} {event.text}" for event in later for mark in _FAILED):
         return False
     return any(event.kind is EventKind.EXCEPTION and event.type and event.id > error for event in later)
+
+
+_NINJA = r"(?:^|[\s#$>%`])(?:ninja --version|(?:which|command -v)(?: -a)? ninja)`*\s*\n+\s*(?:1\.\d|/\S)"
+
+
+@once_a_text
+def ninja_answers(transcript: Transcript) -> bool:
+    """Does a shell in the text find ninja?"""
+    texts = [event.text[-200:] for event in transcript.events if event.kind is EventKind.LOG]
+    return any("ninja" in text for text in texts) and search(_NINJA, "\n".join(texts), "ninja") is not None
 
 
 def toolkit(transcript: Transcript) -> str:

@@ -75,6 +75,8 @@ _PATTERNS: dict[str, tuple[str, str]] = {
     "cudnn-symbol": ("load symbol", r"(?:Cannot|Could not) load symbol (?P<symbol>\w{1,100})"),
     # the quotes and the words around the version are translated in some locales (dl-version.c)
     "version": ("_", r"(?P<version>(?:GLIBCXX|GLIBC|CXXABI|GOMP|OMP)_\d[\d.]{0,14})\s?['’«»”\"]"),
+    # NVIDIA names the version after the library
+    "version-of-file": ("' not found (", r"version `(?P<version>lib\w{1,60}\.so[\d.]{0,20})'"),
     "cudnn-load": ("Could not load library", rf"Could not load library {_FILE}"),
     "cudnn-any": ("Unable to load any of", r"Unable to load any of \{(?P<file>[^,}\s]{1,200})"),
     "cudnn-locate": ("Could not locate", r"Could not locate (?P<file>[\w-]{1,80}\.(?:dll|so[\w.]{0,20}))"),
@@ -102,6 +104,7 @@ _ORDER: tuple[tuple[str, str], ...] = (
     (": wrong ELF class", "bad-file"),
     (": cannot enable executable stack", "bad-file"),
     ("version", "missing-version"),
+    ("version-of-file", "missing-version"),
     ("cudnn-load", "missing-library"),
     ("cudnn-any", "missing-library"),
     ("cudnn-locate", "missing-library"),
@@ -198,7 +201,7 @@ def _search(text: str) -> tuple[str, dict[str, str]] | None:
             parts.update(_groups("mac-expected", text))
         elif name == "mac-missing":
             parts.update(_groups("mac-loader", text))
-        elif name == "version":
+        elif kind == "missing-version":
             parts.update(_around_version(text, found.start(), found.end()))
             if "file" not in parts and "loader" not in parts:
                 continue

@@ -52,6 +52,12 @@ def steps_shown(line: str) -> int:
     return int(is_step(line))
 
 
+def epoch_shown(line: str) -> int:
+    """The epoch that a line reports a step or metric of; 0 where it reports none."""
+    counted = _PATTERNS["epoch"].search(line) if is_step(line) else None
+    return int(counted["epoch"]) if counted else 0
+
+
 def advances(lines: Iterable[str]) -> bool:
     """Do counts of steps or of epochs rise from line to line, twice at least?"""
     last: dict[str, int] = {}
