@@ -25,8 +25,8 @@ from case_files import table
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.extract import NAMESPACES, catalogue, environment, of_event
-from torchdoctor.extract.interpreter import interpreter_of
+from torchdoctor.extract import NAMESPACES, catalogue, context, dlopen, environment, meaning, of_event
+from torchdoctor.extract.interpreter import interpreter_among, interpreter_of
 from torchdoctor.intake import read_text
 from torchdoctor.model import Event, EventKind, Fact, Frame, Relation, RelationKind, State, Transcript
 
@@ -178,7 +178,59 @@ def test_a_table_that_a_rule_reads(rules: RuleSet, text: str, rule: str) -> None
         ("/home/me/.local/lib/python3.10/site-packages/torch/hub.py", ""),
         # an installer's environment of conda, whatever its name
         (r"D:\installer_files\env\Lib\site-packages\torch\hub.py", r"D:\installer_files\env\python.exe"),
+        (r"C:\me\miniconda3\envs\dl\Lib\site-packages\torch\hub.py", r"C:\me\miniconda3\envs\dl\python.exe"),
+        (r"C:\Python311\Lib\site-packages\torch\hub.py", r"C:\Python311\python.exe"),
+        # a virtual environment or an installed Python
+        (r"G:\AI\lib\py311env\Lib\site-packages\torch\hub.py", ""),
     ],
 )
 def test_the_interpreter_of_a_file(file: str, interpreter: str) -> None:
     assert interpreter_of(file) == interpreter
+
+
+def test_a_file_of_the_standard_library_shows_an_installed_python() -> None:
+    torch, own = r"G:\AI\own\Lib\site-packages\torch\hub.py", r"G:\AI\own\Lib\runpy.py"
+    assert interpreter_among([torch, own]) == r"G:\AI\own\python.exe"
+    assert interpreter_among([torch, r"C:\Python311\Lib\runpy.py"]) == ""
+
+
+def test_what_is_shown_of_a_fact_does_not_tell_when_it_is_unknown() -> None:
+    shown = {name: meaning(name) for name in catalogue()}
+    unsure = {name for name, words in shown.items() if re.search(r", (?:unknown|absent) \w+ ", f"{words} ")}
+    assert not unsure
+
+
+@pytest.mark.parametrize(
+    ("text", "container"),
+    [
+        ("root@098b49afe624:/workspace# python train.py\nRuntimeError: No CUDA GPUs\n", "098b49afe624"),
+        ("(base) me@0a1b2c3d4e5f:~$ nvidia-smi\nFailed to initialize NVML: Unknown Error\n", "0a1b2c3d4e5f"),
+        ("root@098b49afe624:/# ls\nroot@198b49afe624:/# ls\nRuntimeError: CUDA error\n", None),
+    ],
+)
+def test_the_container_of_a_prompt(text: str, container: str | None) -> None:
+    transcript = read_text(text)
+    told = [
+        fact.value
+        for fact in context.extract(transcript.events[-1], transcript)
+        if fact.name == "context.container"
+    ]
+    assert told == ([container] if container else [])
+
+
+@pytest.mark.parametrize(
+    ("after", "alone"),
+    [
+        ('C:\\x> .\\python.exe -c "import torch; print(torch.__version__)"\n2.9.0+cpu\n', True),
+        (
+            'C:\\x> python -c "import torch; print(torch.__version__)"\nTraceback (most recent call last):\n',
+            False,
+        ),
+        ("C:\\x> pip list\n2.9.0+cpu\n", False),
+    ],
+)
+def test_torch_that_was_imported_alone(after: str, alone: bool) -> None:
+    error = '[WinError 1114] x. Error loading "C:\\t\\torch\\lib\\c10.dll" or one of its dependencies.'
+    transcript = read_text(f"OSError: {error}\n{after}")
+    told = dict(found[:2] for found in dlopen.extract(transcript.events[0], transcript))
+    assert told["loads_alone"] is alone

@@ -201,7 +201,7 @@ def for_readers(text: str) -> str:
 
 def _install(found: re.Match[str]) -> str:
     """For a page, which has no reader's machine: the command with its build as a word."""
-    tag = found[1] if found[1] not in ("torch", "same") else "BUILD"
+    tag = found[1] if found[1] not in ("torch", "first", "same") else "BUILD"
     return f"python -m pip install torch torchvision torchaudio --index-url https://download.pytorch.org/whl/{tag}"
 
 

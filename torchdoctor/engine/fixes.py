@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _PLACES = 8
 _INDEXED = ("index-url", "--torch-backend", "-f http", "://")
 _OF_ROOT = r"(?<![\w.])/root/[.\w]"
+# what rules write for a thing of the reader's, and the fact that names it
+_NAMED = (
+    ("MAIN_PID", "ps.dumped"),
+    ("WORKER_PID", "ps.child"),
+    ("CONTAINER", "context.container"),
+)
 _INSTALLERS = r"\b(?:pip install|uv|conda|apt-get)\b"
 # a container's own program never ran: there is no Python in which a check could
 _NOT_STARTED = r"Error response from daemon: |OCI runtime create failed|nvidia-container-cli: "
@@ -119,6 +125,8 @@ class Advice:
         blanks = "" if is_python(run or "") else to_put_in(run, f"{fix.do} {self.program}", "")
         do = commands.of_program(launch.local_rank(fix.do, lambda: self._launch), self._seen)
         do += where or restarts(fix.do, run or "")
+        if where and launch.of_image(run or "", self._seen) and not self._known("context.container").value:
+            run = None  # the text shows no shell inside
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
 
     def decides(self, words: RuleText) -> str | None:
@@ -167,8 +175,8 @@ class Advice:
         return "; ".join(filter(None, told)) or None
 
     def numbered(self, command: str) -> str:
-        """The words of a rule with the processes that the text names, in place of the reader's own."""
-        for blank, name in (("MAIN_PID", "ps.dumped"), ("WORKER_PID", "ps.child")):
+        """The words of a rule with the processes or the container that the text names in them."""
+        for blank, name in _NAMED:
             if blank in command and (number := as_text(self._ask(self._places[0])(name))):
                 command = command.replace(blank, number)
         return command

@@ -18,6 +18,7 @@ from torchdoctor.probes.compatibility import STABLE_ABI, audio_of, parse, table,
 
 FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
+    "install.first": "text: as install.torch, where no torch is there that it would have to replace",
     "install.build": "text: as install.torch, in the release that is there, where that has such a build",
     "install.own118": "text: command that installs the release there is, of no known version, for CUDA 11.8",
     "install.same": "text: command that installs the version there is once more",
@@ -98,7 +99,8 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
 
         told = graph_wheels.arguments(seen, ask)
         return Fact.known(name, f"{_pip(seen, ask)} {told}", "table") if told else Fact.absent(name, "table")
-    found = _build(name.partition(".")[2], seen, ask)
+    variant = name.partition(".")[2]
+    found = _build("torch" if variant == "first" else variant, seen, ask)
     if found is None:
         return Fact.absent(name, "install")
     packages, source = found
@@ -110,7 +112,7 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
     if _for_numpy_1(packages) and _is_python_of(_FIRST_NUMPY_2_PYTHON, ask):
         packages += ' "numpy<2"'  # which torchvision requires, and pip would take the newest
     again = "-U" if packages == _STACK and not source else "--force-reinstall"  # PyPI's may be another build
-    line = f"{pip} {again} {packages}"
+    line = f"{pip} {packages}" if variant == "first" else f"{pip} {again} {packages}"
     return Fact.known(name, f"{line} --index-url {source}" if source else line, "install")
 
 

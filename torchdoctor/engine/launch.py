@@ -175,6 +175,11 @@ def local_rank(do: str, launch: Callable[[], Launch]) -> str:
     return do.replace(_LOCAL_RANK, "os.environ['SLURM_LOCALID']")
 
 
+def of_image(run: str, seen: Mapping[str, frozenset[str]]) -> bool:
+    """Does it unset a variable that the image of a container sets, out of reach of the host's shell?"""
+    return run.startswith("unset ") and bool(_CONTAINERS & seen.get("runtime", frozenset()))
+
+
 def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Callable[[], Launch]) -> str:
     """Where the variables of a command have to be set, so that they reach all processes; "" for here.
 
@@ -185,9 +190,11 @@ def where(run: str, do: str, seen: Mapping[str, frozenset[str]], launched: Calla
         return ""
     if run.startswith("printf ") and run.endswith(".deepspeed_env"):
         return " DeepSpeed's launcher hands that file to every node."
-    if run.startswith("unset ") and _CONTAINERS & runtime:
+    if of_image(run, seen):
         name = run.split()[1]
-        return f" For a container, set it empty where it is started: docker run -e {name}=, or environment:."
+        return (
+            f' Set it empty where the container starts: docker run -e {name}=, or {name}: "" in environment:.'
+        )
     if not run.startswith("export "):
         return ""
     if "kubernetes" in runtime:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from torchdoctor.context_tags import SERVERS, TAGS
 from torchdoctor.extract import once_a_text, slurm
-from torchdoctor.extract.interpreter import interpreter_of
+from torchdoctor.extract.interpreter import interpreter_among
 from torchdoctor.model import Event, Fact, Frame, Transcript
 from torchdoctor.patterns import pattern, search
 
@@ -28,6 +28,7 @@ FACTS: dict[str, str] = {
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
     "context.job": "text: number of the Slurm job; unknown among several",
+    "context.container": "text: id of the container, by its shell's prompt; unknown among several",
     "context.pod": "text: name of the Kubernetes pod; unknown among several",
     "context.model": "text: the model that a server was started with, as the text names it first",
 }
@@ -191,6 +192,7 @@ _RIGHT_BELOW = (
 )
 _OF_ROOT = r"/usr/local/lib/python3\.\d+/(?:dist|site)-packages/.*"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
+_CONTAINER_ID = r"(?m)^\s{0,8}(?:\([\w.-]{1,40}\) )?[\w-]{1,32}@([0-9a-f]{12}):[^\n]{0,200}[#$]"
 _SRUN = r"srun (?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4}){0,12}\S{0,200}(?:python|torchrun|bash)"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
@@ -323,7 +325,7 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
     paths = [*(text.paths or _named_paths(text)), *_bundled_paths(text)]
-    interpreter = next(filter(None, map(interpreter_of, paths)), None) or _starts_ranks(text)
+    interpreter = interpreter_among(paths) or _starts_ranks(text)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     if all(any(map(pattern(form).fullmatch, text.paths)) for form in (_RIGHT_BELOW, _OF_ROOT)):
@@ -335,7 +337,11 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     model = pattern(_MODEL).search(text.text) if seen["program"].keys() & SERVERS else None
     if model is not None:
         yield Fact.known("context.model", model[1], text.source(model.start()))
-    for name, form, tag in (("job", slurm.JOB, "slurm"), ("pod", _POD, "kubernetes")):
+    for name, form, tag in (
+        ("job", slurm.JOB, "slurm"),
+        ("pod", _POD, "kubernetes"),
+        ("container", _CONTAINER_ID, "docker"),
+    ):
         if tag not in seen["runtime"]:
             continue
         named = {found[found.lastindex or 0] for found in pattern(form).finditer(text.text)}

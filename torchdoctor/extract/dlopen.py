@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from torchdoctor.extract import Found, torch_extensions
-from torchdoctor.model import Event, Transcript
+from torchdoctor.extract import Found, once_a_text, torch_extensions
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -33,6 +34,7 @@ FACTS: dict[str, str] = {
     "dlopen.loader_file": "str: the file that was being loaded, as printed",
     "dlopen.win_error": "int: Windows error: 126 not found, 127 no such procedure, 1114 start routine "
     "failed, as printed or told by the words in the system's language",
+    "dlopen.loads_alone": "bool: a command that was typed elsewhere imported torch alone, and got its answer",
     "dlopen.unlinked": "bool: a Python extension, none of torch's, lacks a function of CUDA's libraries "
     "without a version: it was not linked with the library at all",
     "dlopen.system_cuda": "bool: a torch that takes its CUDA libraries from the system, as NVIDIA's wheels "
@@ -48,6 +50,8 @@ _TRIGGERS = (
     "load symbol", "GLIBC", "CXXABI", "[WinError ",
 )  # fmt: skip
 
+_ALONE = r"\bpython[\w.]{0,10} (?:-\w )?-c [\"']import torch\b"
+_ANSWER = r"\d+\.\d+\.\d+\S{0,40}$|(?:True|False)$"
 _FILE = r"(?P<file>[^\s'\"`(){},;]{1,300})"
 
 # What is left for regular expressions, each with a literal that it cannot do without. Names of files stand
@@ -304,10 +308,21 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         number = _windows_error(text)
         if number is not None:
             yield "win_error", number
+        yield "loads_alone", _loads_alone(transcript)
     yield from _named("loader_file", loader)
     yield from _whose(loader)
     if symbol and loader:
         yield "unlinked", not version and unlinked(symbol, loader)
+
+
+@once_a_text
+def _loads_alone(transcript: Transcript) -> bool:
+    """Was torch imported by a command of its own, whose next line is a version or a truth value?"""
+    return any(
+        pattern(_ALONE).search(typed.text) is not None and pattern(_ANSWER).match(told.text) is not None
+        for typed, told in pairwise(transcript.events)
+        if "import torch" in typed.text and told.kind is EventKind.LOG
+    )
 
 
 def _whose(loader: str) -> Iterator[Found]:

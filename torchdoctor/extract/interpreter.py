@@ -3,11 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # environments that pip and uv make for one build, and remove
 _MADE_TO_BUILD = ("pip-build-env-", "builds-v0")
 # where Isaac Sim keeps its extensions, below its own folder or below kit
 _EXTENSIONS = ("exts", "extscache", "extscore", "extsphysics")
+
+# names that people give a virtual environment; the folders of an installed Python, conda, a portable program
+_MADE = ("venv", ".venv", "env", ".env")
+_INSTALLED = (
+    r"python[\d._-]*(?:32|64)?|python_embed\w*|py\d*|\w*(?:conda|forge|mamba|winpython)\w*"
+    r"|runtime|windowsapps"
+)
+
+
+def interpreter_among(paths: Sequence[str]) -> str:
+    """The interpreter that the first path to tell belongs to; "" where none does.
+
+    On Windows a folder of another name may be either: only an installed Python has the standard library.
+    """
+    if found := next(filter(None, map(interpreter_of, paths)), ""):
+        return found
+    own = [one for path in paths if (one := re.match(r"([A-Za-z]:\\.{1,200}\\)Lib\\(?!site-packages)", path))]
+    installed = (one[1] for one in own if any(path.startswith(f"{one[0]}site-packages\\") for path in paths))
+    return next((f"{prefix}python.exe" for prefix in installed), "")
 
 
 def interpreter_of(path: str) -> str:
@@ -23,8 +43,13 @@ def interpreter_of(path: str) -> str:
     at = lower.index("site-packages")
     if at >= 2 and lower[at - 1] == "lib" and ":" in parts[0]:  # Windows
         prefix = "\\".join(parts[: at - 1])
-        made = lower[at - 2] in ("venv", ".venv", "env", ".env") and "installer_files" not in lower
-        return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe"
+        made = lower[at - 2] in _MADE and "installer_files" not in lower
+        known = (
+            lower[at - 3].endswith("envs")
+            or re.fullmatch(_INSTALLED, lower[at - 2])
+            or "installer_files" in lower
+        )
+        return f"{prefix}\\Scripts\\python.exe" if made else f"{prefix}\\python.exe" if known else ""
     if at >= 3 and lower[at - 2] in ("lib", "lib64") and lower[at - 1].startswith("python") and not parts[0]:
         prefix = "/".join(parts[: at - 2])
         if parts[at - 3] == ".local":  # packages of a user, for any Python

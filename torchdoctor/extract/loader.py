@@ -13,7 +13,7 @@ MOST_EVENTS = 500  # what a long log shows below a stack is of other ranks and o
 
 FACTS: dict[str, str] = {
     "loader.fetching": "bool: a DataLoader was fetching samples, in this process or in a worker",
-    "loader.collating": "bool: samples were put together to a batch, unknown without frames",
+    "loader.collating": "bool: samples were put together to a batch; unknown without frames",
     "loader.by_sample_index": "bool: the line that raised takes an item by the sample's index",
     "loader.indexed": "text: what that line takes the item from, an attribute of the data set",
     "loader.seen_waiting": "bool: a stack was taken while it waited; unknown after a Ctrl-C",

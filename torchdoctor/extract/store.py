@@ -14,7 +14,7 @@ from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "store.waits_for": "str: what it waited for at the store; 'the ranks' or 'something later', unknown "
+    "store.waits_for": "str: what it waited for at the store; 'the ranks' or 'something later'; unknown "
     "from a line of the socket alone",
     "store.elsewhere": "bool: the address that was asked is another machine's, or a name; not this one's own",
     "store.too_many": "bool: more processes came to the store than the world size says",

@@ -22,7 +22,7 @@ FACTS: dict[str, str] = {
     "xid.severity": "str: fatal or nonfatal, where the line says so (NVLink 5 and SXid)",
     "xid.link": "int: number of the NVLink",
     "xid.caused_by": "int: code of the earlier Xid that the line names as its reason",
-    "xid.first": "int: beside nvidia-smi's word that it cannot reach a card: the first Xid of the text, "
+    "xid.first": "int: beside nvidia-smi's word that it cannot reach a card: the first Xid of the text; "
     "absent where there is none",
     "xid.recovery": "str: action that Xid 154 announces: none, reset, reboot, drain-p2p, drain-and-reset",
 }

@@ -98,7 +98,7 @@ def _diagnosis(item: Diagnosis) -> Iterable[str]:
     yield _section("What to do", _fixes(item))
     if item.frame is not None:
         yield _section("Where", _frame(item.frame))
-    yield _section("Evidence", _quotes([one for one in item.evidence if not one.against]))
+    yield _section("Evidence", _quotes(words.proofs(item)))
     yield _section("Against it", _quotes([one for one in item.evidence if one.against]))
     yield _section("What followed from it", _chain(item))
     if item.decide_with:

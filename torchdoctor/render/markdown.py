@@ -133,7 +133,7 @@ def _inputs(report: Report) -> str:
 
 def _diagnosis(item: Diagnosis, chars: int) -> Iterable[str]:
     yield escape(" ".join(item.why.split()))
-    yield _titled("Evidence", _quotes([one for one in item.evidence if not one.against], chars))
+    yield _titled("Evidence", _quotes(words.proofs(item), chars))
     yield _titled("Against it", _quotes([one for one in item.evidence if one.against], chars))
     if item.frame is not None:
         yield _frame(item.frame, chars)

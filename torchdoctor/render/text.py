@@ -182,7 +182,7 @@ def _diagnosis(page: _Page, item: Diagnosis) -> None:
     """Cause, place, proof and first action come within twelve lines; what explains them follows."""
     if item.frame is not None:
         _frame(page, item.frame)
-    proof = [one for one in item.evidence if not one.against]
+    proof = words.proofs(item, whole=page.verbose)
     for one in proof[:1]:
         _proof(page, one)
     _fixes(page, item.fixes)

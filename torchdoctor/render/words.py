@@ -78,6 +78,18 @@ def evidence(item: Evidence) -> str:
     return detail[1] if detail else f"{re.sub('[._]', ' ', name)}: {value}"
 
 
+def proofs(item: Diagnosis, *, whole: bool = False) -> list[Evidence]:
+    """What speaks for a cause; a yes that was read out of the decisive line says no more than the line."""
+    found = [one for one in item.evidence if not one.against]
+    first = found[:1]
+    return first + [one for one in found[1:] if whole or not _restates(one, first[0])]
+
+
+def _restates(item: Evidence, first: Evidence) -> bool:
+    said = item.fact is not None and item.text.startswith(f"{item.fact} = yes")
+    return said and (item.file, item.line) == (first.file, first.line)
+
+
 def foreign(frame: Frame) -> str:
     """Whose code raised, where none of the reader's own is in the stack."""
     at = frame.file if frame.line is None else f"{frame.file}:{frame.line}"
