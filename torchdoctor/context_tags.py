@@ -11,7 +11,8 @@ TAGS: dict[str, tuple[str, ...]] = {
     "device": ("nvidia", "amd", "intel", "apple"),
     "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
-        "docker", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle", "jupyter", "ci",
+        "docker", "compose", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle",
+        "jupyter", "ci",
     ),
     "python": ("venv", "conda", "uv", "system-python", "embedded", "32-bit"),
     "phase": (

@@ -81,6 +81,28 @@ DOCKERFILE = """\
 Dockerfile:19
 ERROR: failed to solve: process "/bin/sh -c python setup.py develop" did not complete successfully: exit code: 1
 """
+# no JetPack is named: Python 3.8 is on boards with images of others, too
+ON_A_BOARD = """\
+Traceback (most recent call last):
+  File "listen.py", line 3, in <module>
+    import torchaudio
+  File "/home/jetson/.local/lib/python3.8/site-packages/torchaudio/_extension.py", line 103, in _init_extension
+    _load_lib("libtorchaudio")
+  File "/usr/local/lib/python3.8/dist-packages/torch/_ops.py", line 573, in load_library
+    ctypes.CDLL(path)
+OSError: /home/jetson/.local/lib/python3.8/site-packages/torchaudio/lib/libtorchaudio.so: undefined symbol: _ZNK5torch8autograd4Node4nameEv
+"""
+IN_COMPOSE = """\
+trainer-1  | Traceback (most recent call last):
+trainer-1  |   File "/app/fit.py", line 9, in <module>
+trainer-1  |     model.cuda()
+trainer-1  | RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx
+trainer-1 exited with code 1
+"""
+ARCH = """\
+CMake Error at /srv/libtorch/share/cmake/Caffe2/Modules_CUDA_fix/upstream/FindCUDA/select_compute_arch.cmake:227 (message):
+  Unknown CUDA Architecture Name {} in CUDA_SELECT_NVCC_ARCH_FLAGS
+"""
 
 
 def head(text: str, rules: RuleSet) -> Diagnosis:
@@ -99,6 +121,13 @@ def head(text: str, rules: RuleSet) -> Diagnosis:
         (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so") + NV_BUILD, "Compile it here", "--no-binary torch-cluster"),
         (JETSON, "Build bitsandbytes", "/usr/local/cuda-11.4/bin"),
         (SPARSE, "Ask the torch", "torch.version.hip"),
+        (SYMBOL.format(f"{SITE}/torchmcubes_module.cpython-310-x86_64-linux-gnu.so"), "Build torchmcubes from", " git+https://github.com/tatsy/torchmcubes"),
+        (SYMBOL.format(f"{SITE}/grid_ops.cpython-310-x86_64-linux-gnu.so"), "Build grid_ops against", "--no-deps ."),
+        (ON_A_BOARD, "Keep torch, and build torchaudio", "pytorch/audio@release/$("),
+        (IN_COMPOSE, "Give service trainer the GPU", ""),
+        (IN_COMPOSE.replace("trainer-1 ", "api-1 ", 1), "Give the service the GPU", ""),
+        (ARCH.format("12.0"), "Build with torch 2.7", "9.0+PTX"),
+        (ARCH.format("9.0a"), "Name this card's number", "compute_cap"),
         (UNPACKED, "Install a release of horovod", "--upgrade horovod"),
         (CHECK_GE, "Install a release of torch-cluster", "--upgrade torch-cluster"),
         (AT_CHECK, "Replace AT_CHECK", "AT_CHECK . |"),

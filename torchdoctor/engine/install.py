@@ -118,7 +118,7 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
 
 def _for_numpy_1(packages: str) -> bool:
     """Is it a torch that was built for NumPy 1, with a companion that requires NumPy?"""
-    pinned = pattern(r"\btorch==(\d+\.\d+)").search(packages)
+    pinned = re.search(r"\btorch==(\d+\.\d+)", packages)
     return pinned is not None and parse(pinned[1]) < _FIRST_OF_NUMPY_2 and "torchvision" in packages
 
 

@@ -20,7 +20,8 @@ WHEELS = {
 }
 # the Python of each, for which alone its wheels are
 PYTHON = {5: "3.8", 6: "3.10", 7: "3.12"}
-# what tells the JetPack: L4T's release, the kernel, the address of a wheel, the Python that belongs to it
+# what tells the JetPack: L4T's release, the kernel, the address of a wheel. Python's version does not: boards
+# run images of others and environments of their own
 _JETPACK = (
     (
         r"R(\d\d) ?\(release\)|L4T ?R?(\d\d)\.|l4t-[a-z]+:r(\d\d)\.",
@@ -28,10 +29,6 @@ _JETPACK = (
     ),
     (r"[Jj]et[Pp]ack[ :]*(\d)|/jp/v(\d)\d", {"4": 4, "5": 5, "6": 6, "7": 7}),
     (r"\b(\d\.\d+)\.\d+-tegra", {"4.9": 4, "5.10": 5, "5.15": 6, "6.8": 7}),
-    (
-        r"/python(3\.\d+)/|cp(3\d+)-linux_aarch64",
-        {"3.6": 4, "3.8": 5, "3.10": 6, "3.12": 7, "36": 4, "38": 5, "310": 6, "312": 7},
-    ),
 )
 
 

@@ -49,6 +49,8 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
             return re.sub(_FOLDER, rf"\1--no-cache-dir {asked}", command)
         return _again(command, ask)
     command = _as_asked(command, ask)
+    if "pip show PACKAGE" in command and ask("dlopen.loader_is_python").value is False:
+        command = command.partition("; pip show PACKAGE")[0]  # of a part of another program pip knows nothing
     if "pip show PACKAGE" in command and (installed := as_text(ask("dlopen.loader_package"))):
         told = torch_extensions.of_module(installed) or installed
         told = "mmcv mmcv-full" if told == "mmcv" else told

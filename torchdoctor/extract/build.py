@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchdoctor.extract import Found, build_package, build_setting, once_a_text, torch_extensions
-from torchdoctor.extract.cxx_standard import lacks_name_of_std, standard_asked_for
+from torchdoctor.extract.cxx_standard import lacks_name_of_std, standard_asked_for, std_header
 from torchdoctor.extract.headers import header_family, into_cuda
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.patterns import pattern
@@ -37,7 +37,7 @@ FACTS: dict[str, str] = {
     "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
     "build.macos_target": "str: the release of macOS that the build is for, by its folders: 10.7",
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
-    "build.std_header": "str: the standard header, as cfloat, of a name that the sources do not declare",
+    "build.std_header": "str: the standard header, as cstdint, of a name that the sources do not declare",
     "build.extension": "str: name of the extension module that was built",
     "build.package": "str: the package that pip or uv was building",
     "build.requirement": "str: what pip was asked for, of that package, as a word of a command: its name "
@@ -369,7 +369,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("consumer", _consumer(error, transcript))
     lacking = pattern(_MEMBER).search(error.text)
     put("missing_member", lacking.group(1) if lacking is not None else "")
-    put("std_header", build_setting.std_header(error.text) if kind == "code" else "")
+    put("std_header", std_header(error.text, standard) if kind == "code" else "")
     put("extension", build_setting.extension(transcript))
     put("toolkit", build_setting.toolkit(transcript))
     put("probe", build_setting.is_question(error.event, transcript))

@@ -109,33 +109,6 @@ def isolated(transcript: Transcript) -> str:
     return ""
 
 
-_UNKNOWN_NAME = (
-    r"(?:identifier|unknown type name) ['\"‘](\w{2,40})['\"’]"
-    r"|['‘](?:std::)?(\w{2,40})['’] (?:was not declared|does not name a type)"
-)
-# the C++ standard: names that older compilers' headers brought in by the way
-_STD_NAMES = {
-    r"(?:FLT|DBL|LDBL)_(?:MAX|MIN|EPSILON|DIG)": "cfloat",
-    r"(?:U?(?:CHAR|SHRT|INT|LONG|LLONG)_(?:MAX|MIN)|CHAR_BIT)": "climits",
-    r"u?int(?:_fast|_least)?(?:8|16|32|64)_t|u?intptr_t|U?INT(?:8|16|32|64)_(?:MAX|MIN)": "cstdint",
-    r"mem(?:cpy|set|move|cmp)|str(?:len|cmp|cpy)": "cstring",
-    r"numeric_limits": "limits",
-    r"omp_(?:get|set|in|init|destroy|test|unset)_\w{2,30}": "omp.h",  # of OpenMP, which compilers bring too
-}
-_MEANT = r"did you mean ['\"‘](?:std::)?(\w{2,40})['\"’]"
-
-
-def std_header(error: str) -> str:
-    """The standard header that declares the name which an error of a compiler does not know; "" for none."""
-    found = pattern(_UNKNOWN_NAME).search(error)
-    name = found[1] or found[2] if found is not None else ""
-    meant = pattern(_MEANT).search(error)
-    for form, header in _STD_NAMES.items():
-        if pattern(form).fullmatch(name):  # a name like it that is declared: the header is there
-            return "" if meant is not None and pattern(form).fullmatch(meant[1]) else header
-    return ""
-
-
 def is_installed(file: str) -> bool:
     """Is a source file a header that came with an installed package, which is not the reader's to edit?"""
     path = file.replace("\\", "/")

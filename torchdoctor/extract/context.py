@@ -29,6 +29,7 @@ FACTS: dict[str, str] = {
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
     "context.job": "text: number of the Slurm job; unknown among several",
     "context.container": "text: id of the container, by its shell's prompt; unknown among several",
+    "context.service": "text: name of the one service of docker compose whose lines the text has",
     "context.pod": "text: name of the Kubernetes pod; unknown among several",
     "context.model": "text: the model that a server was started with, as the text names it first",
 }
@@ -72,15 +73,17 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "NVIDIA", "nvidia", "CUDA error", "CUDA out of memory", "GeForce", "cuDNN", "CUDNN_", "CUBLAS_",
         "libcuda", "NCCL", "nvcc", "Tesla ", "RTX ", "CUDA Version", "+cu1",
     ),
-    "jetson": ("tegra", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T", "NvMapMem"),
+    "jetson": ("tegra", "Tegra systems", "jetson", "Jetson", "JetPack", "jetpack", "(nvgpu)", "l4t", "L4T",
+               "NvMapMem"),
     "aarch64": ("aarch64", "ARMv8", "GH200", "GB200", "GB10"),
     "desktop": ("GeForce", "TITAN", "Radeon RX"),  # what a maker calls the cards that also draw
     "docker": (
         "docker run", "docker exec", "docker-compose", "docker compose", ".dockerenv", "nvcr.io/",
         "docker: Error response", "could not select device driver", "nvidia-container-cli",
-        "This container image and its contents", "_1  | ",
+        "This container image and its contents", "_1  | ", "-1  | ", "(press Ctrl+C again to force)",
         "/vllm-workspace/", "/sgl-workspace/",
     ),
+    "compose": ("docker-compose", "docker compose", "_1  | ", "-1  | ", "(press Ctrl+C again to force)"),
     "dockerfile": (  # the image is being built, where no GPU is and nothing that a shell exported
         "] RUN ", "executor failed running [", "failed to solve", ": RUN ", "The command '/bin/sh -c",
         "Removing intermediate container",
@@ -194,6 +197,7 @@ _OF_ROOT = r"/usr/local/lib/python3\.\d+/(?:dist|site)-packages/.*"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
 _CONTAINER_ID = r"(?m)^\s{0,8}(?:\([\w.-]{1,40}\) )?[\w-]{1,32}@([0-9a-f]{12}):[^\n]{0,200}[#$]"
 _SRUN = r"srun (?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4}){0,12}\S{0,200}(?:python|torchrun|bash)"
+_SERVICE = r"([A-Za-z][\w.-]{0,60}?)[-_]\d{1,3}"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", ("@", "/app/", " exited with code "), _CONTAINER),
@@ -321,6 +325,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
         seen["runtime"].setdefault("jupyter", 0)
     if any(map(_of_ray, transcript.events)):
         seen["runtime"].setdefault("ray", 0)
+    if services := _services(transcript) if "docker" in seen["runtime"] else ():
+        seen["runtime"].setdefault("compose", seen["runtime"]["docker"])
     for name, tags in seen.items():
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
@@ -333,6 +339,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     yield from _gfx(text)
     if (board := search(_L4T, text.text, "REVISION")) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
+    if len(services) == 1:
+        yield Fact.known("context.service", services[0], "text")
     yield from slurm.asked_for(text.text)
     model = pattern(_MODEL).search(text.text) if seen["program"].keys() & SERVERS else None
     if model is not None:
@@ -385,6 +393,13 @@ def _gfx(text: _Text) -> Iterator[Fact]:
         yield Fact.known("context.gfx", own[1], text.source(own.start()))
     elif len(names) == 1:
         yield Fact.known("context.gfx", names.pop(), "text")
+
+
+def _services(transcript: Transcript) -> tuple[str, ...]:
+    """The services of docker compose, from the labels of their lines: ``trainer-1  | ``."""
+    labels = {event.stream for event in transcript.events if event.rank is None}
+    found = map(pattern(_SERVICE).fullmatch, labels)
+    return tuple(sorted({one[1] for one in found if one is not None}))
 
 
 def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:

@@ -41,6 +41,10 @@ FACTS: dict[str, str] = {
     "for Jetson and builds from source do; absent where nothing shows it",
     "dlopen.loader_package": "str: the Python package that file belongs to (torch, mmcv, flash_attn_2_cuda)",
     "dlopen.loader_project": "str: what pip installs for that package, where an index has it: flash-attn",
+    "dlopen.loader_name": "str: what that package is called: torchmcubes for torchmcubes_module",
+    "dlopen.loader_source": "str: what pip installs it from, where that is a repository: git+https://…",
+    "dlopen.loader_is_python": "bool: a package for Python: among those that pip installed, named as its "
+    "extensions are, or in a folder of sources; false for a part of another program",
     "dlopen.in_checkout": "bool: that file lies in a folder of sources, and not among what pip installed",
 }
 
@@ -326,12 +330,17 @@ def _loads_alone(transcript: Transcript) -> bool:
 
 
 def _whose(loader: str) -> Iterator[Found]:
-    from torchdoctor.extract.linked_names import in_checkout, loader_package
+    from torchdoctor.extract.linked_names import in_checkout, is_of_python, loader_package
 
     if loader:
         package, own = loader_package(loader), in_checkout(loader)
         yield from (("loader_package", package), ("in_checkout", own))
         yield "loader_project", "" if own else torch_extensions.on_index(package)
+        yield from (
+            ("loader_name", torch_extensions.of_module(package) or package),
+            ("loader_source", None if own else torch_extensions.repository(package) or None),
+            ("loader_is_python", own or is_of_python(loader)),
+        )
 
 
 def _named(name: str, value: str) -> Iterator[Found]:

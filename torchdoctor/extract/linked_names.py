@@ -119,6 +119,16 @@ def loader_package(path: str) -> str:
     return first.removesuffix(".libs")
 
 
+def is_of_python(path: str) -> bool:
+    """Was a file built as, or for, a package of Python, as its folder or its name says?
+
+    Other programs' libraries lie in folders of their own or the system's, and begin with ``lib``.
+    """
+    parts = path.replace("\\", "/").split("/")
+    inside = bool({"site-packages", "dist-packages"} & set(parts))
+    return inside or not path.startswith("/") or not parts[-1].startswith("lib")
+
+
 def in_checkout(path: str) -> bool:
     """Does a file lie in a package of a folder of sources, as vllm/vllm/_C.abi3.so?"""
     parts = path.replace("\\", "/").split("/")

@@ -96,6 +96,17 @@ _ON_INDEX = frozenset({
     "torch-sparse", "torch-cluster", "torch-spline-conv", "mmcv", "vllm", "bitsandbytes", "torchcodec",
     "fbgemm-gpu", "torchao", "dgl",
 })  # fmt: skip
+# where the sources of some others are: those of which no forks go by the same name
+_REPOSITORIES = {
+    "torchmcubes": "tatsy/torchmcubes",
+    "pytorch3d": "facebookresearch/pytorch3d",
+    "detectron2": "facebookresearch/detectron2",
+    "nvdiffrast": "NVlabs/nvdiffrast",
+    "tinycudann": "NVlabs/tiny-cuda-nn/#subdirectory=bindings/torch",
+    "fused-ssim": "rahul-goel/fused-ssim",
+    "cubvh": "ashawkey/cubvh",
+    "lietorch": "princeton-vl/lietorch",
+}
 # no build for Windows exists of these; pip installs the Python half of some there all the same
 _NOT_FOR_WINDOWS = {
     "vllm": "vllm", "sglang": "sglang", "sgl_kernel": "sgl-kernel", "flashinfer": "flashinfer-python",
@@ -147,6 +158,13 @@ def on_index(name: str) -> str | None:
     bare = name.partition(".")[0]
     package = normal(of_module(bare) or bare)
     return package if package in _ON_INDEX else None
+
+
+def repository(name: str) -> str:
+    """What pip installs a module's package from, where its sources are in a repository; "" for all others."""
+    bare = name.partition(".")[0]
+    found = _REPOSITORIES.get(normal(of_module(bare) or bare))
+    return f"git+https://github.com/{found}" if found else ""
 
 
 def forced_build(package: str) -> str:
