@@ -213,8 +213,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         lines = [item.text for item in earlier if item.kind is EventKind.LOG]
         return sum(map(moves, lines)) >= 2 or any(epoch_shown(line) >= 2 for line in lines)
     if key == "nan_before":
-        lines = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
-        printed = (item.text for item in lines if item.kind is EventKind.LOG)
+        earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
+        printed = (item.text for item in earlier if item.kind is EventKind.LOG)
         return any(search(_NAN, text, "nan", "NaN") is not None for text in printed)
     frames = frames_of(event, transcript)
     if key == "frames":
