@@ -210,8 +210,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return _texts(transcript.events[event.id + 1 : event.id + 1 + NEIGHBOURS])
     if key == "after_progress":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
-        lines = [item.text for item in earlier if item.kind is EventKind.LOG]
-        return sum(map(moves, lines)) >= 2 or any(epoch_shown(line) >= 2 for line in lines)
+        told = [item.text for item in earlier if item.kind is EventKind.LOG]
+        return sum(map(moves, told)) >= 2 or any(epoch_shown(line) >= 2 for line in told)
     if key == "nan_before":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
         printed = (item.text for item in earlier if item.kind is EventKind.LOG)
