@@ -27,7 +27,7 @@ FACTS = {
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
-    "event.torch_called_by": "text: package that the user called, or that owns the class, and that called torch",
+    "event.torch_called_by": "text: package that called torch: the one the user called, or the class's own",
     "event.shadowing": "text: the user's own file that was taken where a module of that name was meant",
     "event.namesake": "text: the user's own file, named as a well-known module, that lacks what was asked",
     "event.clone": "text: the program of others that runs from its folder, and whose file raised",
