@@ -33,6 +33,8 @@ _MPI = (
     r"process rank (?P<rank>\d{1,6}) with PID \d+ on node (?P<host>[\w.-]{1,64}) "
     r"exited on signal (?P<signal>\d+)"
 )
+# Open MPI, of the first process that left with an exit code: [[family,job],rank]
+_MPI_FIRST = r"Process name: \[\[\d{1,9},1\],(?P<rank>\d{1,6})\]"
 _AGENT = r"\(exitcode: (?P<code>-?\d{1,10})\) local_rank: (?P<local>\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
 _RANKS = 4096
 
@@ -50,6 +52,7 @@ class End(NamedTuple):
     # with an exit code has printed its exception under its number.
     of_a_task: bool = False
     root: bool = False  # the launcher calls it the root cause: a hint, it may be the first by local rank only
+    alone: bool = False  # its launcher tells of the first process to end, and of no other
 
 
 def ends(transcript: Transcript) -> dict[int, End]:
@@ -63,7 +66,7 @@ def ends(transcript: Transcript) -> dict[int, End]:
             items: Iterator[End] = _box(event)
         elif "srun: error:" in event.text and not watched:
             items = _srun(event)
-        elif "exited on signal" in event.text:
+        elif "exited on signal" in event.text or "Process name: [[" in event.text:
             items = _mpi(event)
         else:
             continue
@@ -108,7 +111,9 @@ def _numbers(text: str) -> Iterator[int]:
 
 def _mpi(event: Event) -> Iterator[End]:
     for one in pattern(_MPI).finditer(event.text):
-        yield End(int(one["rank"]), None, one["host"], event.time, -int(one["signal"]), event)
+        yield End(int(one["rank"]), None, one["host"], event.time, -int(one["signal"]), event, alone=True)
+    for one in pattern(_MPI_FIRST).finditer(event.text):
+        yield End(int(one["rank"]), None, event.host, event.time, 1, event, alone=True)
 
 
 def _agents(transcript: Transcript) -> dict[int, End]:

@@ -108,7 +108,7 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
         if end.host:
             clocks.hosts.setdefault(rank, end.host)
     # a launcher that lists how processes ended, and not this one, saw it end well
-    left = frozenset(world - set(found)) if found else frozenset()
+    left = frozenset(world - set(found)) if _listed(found) else frozenset()
     places: dict[int, Position] = {}
     stacks = told = None
     recorded = any(event.flight_record for event in transcript.events)
@@ -181,6 +181,11 @@ def _by_ends(found: dict[int, End], echoes: dict[int, Failure], printed: set[int
     return _as_failures(killed)
 
 
+def _listed(found: dict[int, End]) -> bool:
+    """Does a launcher tell how every process ended that did not end well?"""
+    return any(not end.alone for end in found.values())
+
+
 def _as_failures(killed: dict[int, End]) -> dict[int, Failure]:
     return {rank: Failure(rank, end.event, None, _ended(end.code), end) for rank, end in killed.items()}
 
@@ -233,11 +238,13 @@ def first_failure(case: Incident) -> FirstFailure | None:
             return None
         return FirstFailure(None, case.stopped.host, case.stopped.time, "no rank: somebody stopped the run")
     silent = case.world - set(case.echoes)
+    # ranks of which no line is known are as silent
+    unseen = set() if _listed(case.ends) or not silent else set(range(max(case.world))) - case.world
     if 0 in case.echoes and not silent and all(one.rule == STORE_LOST for one in case.echoes.values()):
         event = case.echoes[0].event
         return FirstFailure(None, event.host, event.time, "no rank: what hosts the store of all has ended")
-    if silent and len(silent) < len(case.echoes):
-        return _answer(case, sorted(silent), "only this rank does not report another rank's failure")
+    if silent and len(silent | unseen) < len(case.echoes):
+        return _answer(case, sorted(silent | unseen), "only this rank does not report another rank's failure")
     if len(case.echoes) == 1:
         return _answer(case, list(case.echoes), "the only rank with a message about the failure")
     return _narrow(case, case.echoes, "; all of them may be echoes")
@@ -289,7 +296,7 @@ def _narrow(case: Incident, failures: dict[int, Failure] | None = None, remark: 
         return _answer(case, left, by + remark)
     if len(left) < len(ranks):
         why.append(by)
-    for narrow in (_by_steps, _by_numbers, _by_waits, _by_lines):
+    for narrow in (_by_steps, _by_numbers, _by_waits, _by_mpi, _by_lines):
         fewer, how = narrow(case, failures, left)
         if len(fewer) == 1:
             return _answer(case, fewer, how + remark)
@@ -359,6 +366,12 @@ def _by_waits(case: Incident, failures: dict[int, Failure], ranks: list[int]) ->
     if not gave_up or len(gave_up) + len(lost) < len(ranks):
         return ranks, ""
     return gave_up, "the others lost their connection when it gave up waiting"
+
+
+def _by_mpi(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:
+    """The rank whose process mpirun saw end first."""
+    fewer = [rank for rank in ranks if rank in case.ends and case.ends[rank].alone]
+    return (fewer, "mpirun saw its process end first") if len(fewer) == 1 else (ranks, "")
 
 
 def _by_lines(case: Incident, failures: dict[int, Failure], ranks: list[int]) -> tuple[list[int], str]:

@@ -27,7 +27,7 @@ FACTS = {
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
-    "event.torch_called_by": "text: package that the user called and that called torch, which raised",
+    "event.torch_called_by": "text: package that called torch: the one the user called, or the class's own",
     "event.shadowing": "text: the user's own file that was taken where a module of that name was meant",
     "event.namesake": "text: the user's own file, named as a well-known module, that lacks what was asked",
     "event.clone": "text: the program of others that runs from its folder, and whose file raised",
@@ -156,13 +156,19 @@ def _texts(events: Iterable[Event]) -> str:
     )
 
 
-def _torch_called_by(frames: Sequence[Frame]) -> str | None:
-    """The package that the user called, where its code, and not the user's, called torch."""
+def _torch_called_by(frames: Sequence[Frame], text: str) -> str | None:
+    """The package that the user called, where its code, and not the user's, called torch.
+
+    It is the one that called torch where the message names something of that one's own: deepspeed, which
+    transformers calls, reads a file with a class of deepspeed's.
+    """
     callers = [frame.package for frame in frames if frame.package != "python"]
     while callers and callers[-1] == "torch":
         callers.pop()
     if not callers or not callers[-1]:
         return None
+    if f" {callers[-1]}." in text:
+        return callers[-1]
     own = [at for at, package in enumerate(callers) if not package]
     return callers[own[-1] + 1 if own else 0]
 
@@ -230,7 +236,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
     if key == "torch_called_by":
-        return _torch_called_by(event.frames or frames)
+        return _torch_called_by(event.frames or frames, event.text)
     if key in ("shadowing", "namesake", "clone", "plugin"):
         return _whose_file(key, event, frames, transcript)
     if key == "in_optimizer_step":

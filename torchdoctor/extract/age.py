@@ -11,6 +11,8 @@ from torchdoctor.model import Event, Fact, Frame, Transcript
 
 # a file of torch, a function in it or any, and the first release without
 _FILES = (("torch/nn/modules/module.py", "__call__", (1, 6)), ("torch/tensor.py", "", (1, 9)))
+# a function of torch, the line it stands below in all releases before, and the first one where it does not
+_LINES = (("torch/distributed/distributed_c10d.py", "all_reduce", 1_500, (2, 0)),)
 _THC = "THCudaCheck FAIL"
 _NO_THC = (1, 11)
 # a collective is printed with its number since the first, with its count of elements since the second
@@ -51,4 +53,7 @@ def _of_frame(frame: Frame) -> Iterator[Release]:
     file = frame.file.replace("\\", "/")
     for end, function, release in _FILES:
         if file.endswith(end) and function in ("", frame.function):
+            yield release
+    for end, function, line, release in _LINES:
+        if frame.function == function and file.endswith(end) and frame.line and frame.line < line:
             yield release
