@@ -269,12 +269,11 @@ def _consumer(error: _Error, transcript: Transcript) -> str:
     if any(mark in near for mark in _EXTENSION_MARKS):
         return "extension"
     # Triton and Inductor run the compiler for one file and raise at once; an extension's log is longer
-    for other in transcript.events[max(0, error.event - 3) : error.event + 4]:
-        frames = " ".join(frame.file.replace("\\", "/") for frame in other.frames)
-        if any(mark in frames for mark in _TRITON_FRAMES):
-            return "triton"
+    around = transcript.events[max(0, error.event - 3) : error.event + 4]
+    frames = " ".join(frame.file.replace("\\", "/") for other in around for frame in other.frames)
     raised = next((other for other in transcript.events[error.event + 1 :] if other.type), None)
-    if raised and "CalledProcess" in str(raised.type) and any(m in raised.text for m in _TRITON_MARKS):
+    told = raised.text if raised and "CalledProcess" in str(raised.type) else ""
+    if any(mark in frames for mark in _TRITON_FRAMES) or any(mark in told for mark in _TRITON_MARKS):
         return "triton"
     named = any(mark in other.text for other in transcript.events for mark in _EXTENSION_MARKS)
     return "extension" if named or _not_built(transcript) else "other"
