@@ -141,6 +141,8 @@ def _linked(one: Draft, two: Draft) -> bool:
 def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bool) -> bool:
     """Does a program start here, behind the end of a run that began at ``begin``?"""
     draft = drafts[index]
+    if draft.line <= drafts[end].end_line:
+        return False  # between the lines of what ended it
     if "orker group" in draft.raw and pattern(_ATTEMPT).search(draft.raw[:400]):
         return True
     ended = bool(_closes(drafts[end])) or _is_end(drafts[end])
@@ -162,7 +164,9 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
     alike = len(here & first.keys())
     if not ended:
         return alike >= max(_ALIKE, len(first)) and not _counts_on(known, draft.raw)
-    return alike >= (_ALIKE if several else min(_ALIKE, len(first)))
+    within = [shape(one.raw) for one in drafts[begin : begin + _BEHIND] if one.line <= drafts[end].end_line]
+    marks = within.count(shape(draft.raw)) > 1  # parts the lines of one run
+    return alike >= (_ALIKE if several or marks else min(_ALIKE, len(first)))
 
 
 def _is_inside(drafts: list[Draft], index: int) -> bool:
