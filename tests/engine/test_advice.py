@@ -1003,6 +1003,23 @@ BY_VALUE = [
         "Give the workers your folder",
         "pip install",
     ),
+    (
+        "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the 'HIP' backend. This could be because the operator doesn't exist for this backend. 'aten::empty.memory_format' is only available for these backends: [CPU, CUDA, SparseCPU].",
+        "Name the device cuda",
+        "CPU and the result back",
+    ),
+    (  # what FlashInfer compiles at its first use
+        "In file included from /home/u/.cache/flashinfer/86/generated/batch_prefill/batch_prefill_jit_pybind.cu:16:\n"
+        "/env/lib/python3.11/site-packages/flashinfer/data/include/flashinfer/utils.cuh:21:10: fatal error: cuda_fp8.h: No such file or directory",
+        "Set CUDA_HOME to CUDA 11.8 or newer",
+        "submodules",
+    ),
+    (  # conda-build's own prefix, in the log of a build
+        "  /b/_h_env_placehold_placehold_p/lib/python3.11/site-packages/torch/include/torch/extension.h\n"
+        "  csrc/cpu/comm/ccl.cpp:8:10: fatal error: oneapi/ccl.hpp: No such file or directory",
+        "Fetch the project's submodules",
+        "placehold",
+    ),
 ]
 
 

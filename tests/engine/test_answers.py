@@ -136,6 +136,22 @@ def test_an_interrupt_above_a_whole_other_start_is_of_an_earlier_one(rules: Rule
     assert diagnose(read_text(stopped + later[:60]), FactBook(), rules).diagnoses[0].rule == "interrupted"
 
 
+def test_what_parts_the_lines_of_a_run_begins_no_other(rules: RuleSet) -> None:
+    """A program tells each line of its child twice, the first with a mark below it."""
+    child = (
+        '  File "D:\\lora\\.venv\\Lib\\site-packages\\torch\\distributed\\rendezvous.py", line 68, in next_rendezvous',
+        "    self._store = TCPStore(",
+        "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support",
+        "[ERROR] the command failed, return code: 1",
+    )
+    text = "".join(
+        f"log message: {line}\n EndOf\n2025-09-05 11:59:08 [INFO] Tuner: {line}\n\n" for line in child
+    )
+    report = diagnose(read_text(f"{text} EndOf\n"), FactBook(), rules)
+    assert [item.rule for item in report.diagnoses][:1] == ["dist-libuv-missing"]
+    assert len(report.runs) <= 1
+
+
 def test_each_run_is_judged_once(rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nKeyError: 'lr'\n"
     transcript = read_text(f"$ python t.py\n{failed}" * 3)

@@ -322,3 +322,9 @@ def test_a_variable_is_taken_out_of_the_reader_s_own_command(own: str, run: str,
     found = first(own + text, rules)
     assert found.rule == "cuda-library-shadowed"
     assert run in [fix.run for fix in found.fixes], [fix.run for fix in found.fixes]
+
+
+def test_a_tool_starts_the_reader_s_own_command() -> None:
+    own = Launch("torchrun --nproc_per_node=gpu", "", False, False, False, own="python fit.py -s data/train")
+    told = started("compute-sanitizer --tool memcheck python train.py", own, ranked=False)
+    assert told == "compute-sanitizer --tool memcheck python fit.py -s data/train"

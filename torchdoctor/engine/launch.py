@@ -126,11 +126,13 @@ def started(command: str, launch: Launch, ranked: bool) -> str | None:
     """
     ranks = pattern(_RANKS).fullmatch(command)
     found = ranks or pattern(_PROGRAM).fullmatch(command)
-    if found is None:
+    own = pattern(_OWN_SCRIPT).fullmatch(launch.own)
+    if found is None:  # a tool may start it: compute-sanitizer python train.py
+        if own is not None and command.endswith(" python train.py"):
+            return command.replace("train.py", own["rest"])
         return command
     told = found["set"].strip()
     elsewhere = launch.server or (launch.several and launch.begin != _SRUN)
-    own = pattern(_OWN_SCRIPT).fullmatch(launch.own)
     if ranks is not None and found["alone"]:
         if elsewhere or (launch.other and own is None):
             return None

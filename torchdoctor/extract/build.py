@@ -184,7 +184,7 @@ _INDUCTOR_MARKS = ("torchinductor", "CppCompileError", "_inductor", ".main.cpp",
 _EXTENSION_MARKS = (
     "TORCH_EXTENSION_NAME", "torch/include", "torch\\include", "torch_extensions", "cpp_extension",
     "torch/lib", "torch\\lib", "op_builder", "Error compiling objects for", "Error building extension",
-    "torch/csrc", "torch/extension.h", "ATen/", "nvcc' failed", "nvcc.exe' failed",
+    "torch/csrc", "torch/extension.h", "ATen/", "nvcc' failed", "nvcc.exe' failed", "/.cache/flashinfer/",
 )  # fmt: skip
 # "train.py:12: error: …" of a logger or another language's compiler is none of ours
 _OTHER_SOURCES = (
@@ -260,8 +260,7 @@ def _kind(text: str) -> tuple[str, str]:
 
 
 def _consumer(error: _Error, transcript: Transcript) -> str:
-    event = transcript.events[error.event]
-    near = f"{error.file}\n{event.text}"
+    near = f"{error.file}\n{transcript.events[error.event].text}"
     if any(mark in near for mark in _TRITON_MARKS) or pattern(_TRITON_FILE).search(error.file):
         return "triton"
     if any(mark in near for mark in _INDUCTOR_MARKS):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# environments that pip and uv make for one build, and remove
-_MADE_TO_BUILD = ("pip-build-env-", "builds-v0")
+# environments that pip, uv and conda-build make for one build, and remove
+_MADE_TO_BUILD = ("pip-build-env-", "builds-v0", "_h_env_placehold")
 # where Isaac Sim keeps its extensions, below its own folder or below kit
 _EXTENSIONS = ("exts", "extscache", "extscore", "extsphysics")
 
