@@ -6,7 +6,6 @@ from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import user_frame
 from torchdoctor.engine.textfacts import frames_of, related
-from torchdoctor.extract.asked import asked
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
 from torchdoctor.model import (
@@ -105,6 +104,7 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
 
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
+    from torchdoctor.extract.asked import asked
 
     apart = () if event.frames or event.type is None else tuple(frames_of(event, transcript))
     if apart:  # a report, or a log cut in two, gives them apart

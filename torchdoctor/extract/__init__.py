@@ -46,6 +46,7 @@ NAMESPACES = {
     "batch": "batch",
     "numeric": "numeric",
     "numpy_api": "numpy_api",
+    "asked": "asked",
 }
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
+FACTS: dict[str, str] = {
+    "asked.words": "text: the sentence by which the message itself tells its reader what to do",
+}
 # what a reader can do to a program, its arguments and its environment
 _PLAIN = (
     r"add|convert|disable|enable|ensure|increase|install|make sure|pass|provide|re-?install|reduce|remove|set"
@@ -23,6 +30,12 @@ _ASKED = rf"(?s){_HEADS}.{{3,300}}?(?=(?<!i\.e)(?<!e\.g)[.!](?:\s|$)|\n\s*\n|$)"
 # to whom it may be told, or where more stands: no action on what failed
 _ELSEWHERE = r"(?i)\b(?:issue|bug report|report (?:it|this)|github|https?://|log level|contact|maintainers)\b"
 _MOST = 160
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """The fact of an exception; nothing for another event."""
+    if event.kind is EventKind.EXCEPTION and event.type:
+        yield "words", asked(event.text)
 
 
 def asked(text: str) -> str | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, torch_extensions
-from torchdoctor.extract.asked import asked
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -22,7 +21,6 @@ FACTS: dict[str, str] = {
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
     "python.program": "str: the program that was to be started and was not found, as ffmpeg",
-    "python.asks": "text: the sentence by which the message itself tells its reader what to do",
     "python.of_request": "bool: the line worked on a request that a server had handed to it",
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
     "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
@@ -122,7 +120,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     kind = event.type.rpartition(".")[2]
     yield "kind", kind
     yield "own_code", _own(event, kind)
-    yield "asks", asked(event.text)
     form = _FORMS.get(kind)
     found = pattern(form).search(event.text[:2_000]) if form and "(?P<" in form else None
     groups = found.groupdict() if found is not None else {}
