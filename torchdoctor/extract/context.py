@@ -196,7 +196,7 @@ _RIGHT_BELOW = (
 _OF_ROOT = r"/usr/local/lib/python3\.\d+/(?:dist|site)-packages/.*"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
 _CONTAINER_ID = r"(?m)^\s{0,8}(?:\([\w.-]{1,40}\) )?[\w-]{1,32}@([0-9a-f]{12}):[^\n]{0,200}[#$]"
-_SRUN = r"srun (?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4}){0,12}\S{0,200}(?:python|torchrun|bash)"
+_SRUN = rf"srun {slurm.OPTION}{{0,12}}\S{{0,200}}(?:python|torchrun|bash)"
 _SERVICE = r"([A-Za-z][\w.-]{0,60}?)[-_]\d{1,3}"
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (

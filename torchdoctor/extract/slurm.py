@@ -9,7 +9,8 @@ from torchdoctor.model import Fact
 from torchdoctor.patterns import pattern
 
 _TASKS = r"(?:--n?tasks-per-node[= ]|SLURM_N?TASKS_PER_NODE=)(\d{1,4})\b"
-_OPTIONS = r"(?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4}){0,6}"
+OPTION = r"(?:-\S{1,80}(?: [^\s-]\S{0,60})? {1,4})"  # of srun, with its value
+_OPTIONS = rf"{OPTION}{{0,6}}"
 _ALL_TASKS = rf"(?:--ntasks[= ]|SLURM_NTASKS=|\bsrun {_OPTIONS}-n ?)(\d{{1,5}})\b"
 _NODES = (
     rf"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) {_OPTIONS}-N ?)"
