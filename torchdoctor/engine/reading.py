@@ -82,7 +82,8 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
         return replace(_crashed(event, transcript), name=signal if isinstance(signal, str) else None)
     if signal is not None or pattern(_SENT).search(event.text[:2_000]):
         owner = next((name for words, name in _ENDED_BY if pattern(words).search(event.text)), None)
-        return Reading(ReadingKind.ENDED_OUTSIDE, owner)
+        name = signal if isinstance(signal, str) else None
+        return Reading(ReadingKind.ENDED_OUTSIDE, owner, name=name)
     made = _reported(event) or built(event, transcript) or _missing(event, transcript) or _not_started(event)
     if made is None and (facts.get("exit.code") or pattern(_UNIT_EXITED).search(event.text[:400])):
         return Reading(ReadingKind.EXITED)

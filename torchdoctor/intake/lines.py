@@ -12,7 +12,7 @@ from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
 _GATE = (
-    "rror", "xception", "arning", "ssert", "NCCL", "NVRM", "Xid", "illed", "ault", "bort", "terminate",
+    "rror", "xception", "arning", "ssert", "NCCL", "NVRM", "Xid", "illed", "ault", "bort", "erminate",
     "slurm", "srun", "OOM", "oom", "Evicted", "DUE TO", "ninja", "FAILED", "nvcc", "ld:", "exitcode",
     "return code", "SIG", "signal", "pcieport", "AER", "nvidia", "PG ID", "ProcessGroup", "socket.cpp",
     "TCPStore", "c10d", "kernel:", "subprocess", "LINK", "LNK", "Primary job", "mpirun", "free()",

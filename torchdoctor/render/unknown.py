@@ -29,6 +29,17 @@ _ENDED = {
     "Slurm": "Ask Slurm why, with the number of the job: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS`.",
     "Kubernetes": "Ask Kubernetes why: `kubectl describe pod` names the reason under Last State.",
 }
+# signals that a kernel short of memory does not send
+_ASKED_TO: dict[str | None, str] = {
+    "SIGTERM": (
+        "Look who asked it to end: a `kill` or `timeout` of yours, another user, a limit of the machine, or "
+        "its restart (`last -x shutdown reboot | head -3`). The kernel sends SIGKILL when memory runs out."
+    ),
+    "SIGHUP": (
+        "Start it so that it outlives the terminal: in tmux or screen, or with `nohup` and `&`. SIGHUP comes "
+        "when the connection or the window is closed."
+    ),
+}
 _REPORTERS = {"ptxas": "ptxas, the assembler of CUDA,"}
 _REPORT_STEPS = {
     "NCCL": (
@@ -63,7 +74,8 @@ def reading(item: Reading | None) -> str:
     of = f" of {item.owner}" if item.owner else ""
     if item.kind is ReadingKind.ENDED_OUTSIDE:
         by = f", by {item.owner}" if item.owner else ""
-        return f"The process was ended from outside{by}; this text does not say why."
+        how = f", with {item.name}" if item.name else ""
+        return f"The process was ended from outside{by}{how}; this text does not say why."
     if item.kind is ReadingKind.NATIVE_CRASH:
         called = f", called by {item.function}" if item.function else ""
         return f"The process crashed in native code{of}{called}."
@@ -225,7 +237,7 @@ def _by_reading(item: Reading) -> str:
         )
     return {
         ReadingKind.NATIVE_CRASH: _crash_step(item),
-        ReadingKind.ENDED_OUTSIDE: _ENDED.get(item.owner or "", _ASK_KERNEL),
+        ReadingKind.ENDED_OUTSIDE: _ENDED.get(item.owner or "", "") or _ASKED_TO.get(item.name, _ASK_KERNEL),
         ReadingKind.LIBRARY_REPORTED: _REPORT_STEPS.get(item.owner or "", ""),
         ReadingKind.EXITED: "Read the output of that process itself: this line says only that it ended.",
         ReadingKind.QUOTED: "Explain the log of the program itself, from its start to the end of the error.",

@@ -94,7 +94,7 @@ def _mac_step(item: Reading) -> str:
             "Read the report of the crash, `ls -t ~/Library/Logs/DiagnosticReports | head -3`: it names the "
             "library and the function. `uname -m` and `file` show whether both are made for this processor."
         )
-    if item.kind is ReadingKind.ENDED_OUTSIDE and item.owner not in _CLUSTERS:
+    if item.kind is ReadingKind.ENDED_OUTSIDE and item.owner not in _CLUSTERS and item.name != "SIGTERM":
         return "Watch its memory in Activity Monitor while it runs: macOS ends what takes more than there is."
     if item.kind is ReadingKind.BUILD_FAILED and item.problem == "missing-header" and not item.wants:
         return (

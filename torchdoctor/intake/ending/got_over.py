@@ -77,14 +77,30 @@ def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: 
     draft = drafts[index]
     if of_child(drafts, index) and not retried:
         return False
+    ended = not retried and _ended_program(drafts, index) and not caught(drafts, index)
     if ending is Ending.GOOD and index < good and drafts[good].stream in ("", draft.stream):
         return (
-            steps >= 1 or retried or goodness(drafts[good].text()) == 2
+            (steps >= 1 and not ended) or retried or goodness(drafts[good].text()) == 2
             or caught(drafts, index)
         )  # fmt: skip
     if draft.kind is EventKind.LOG and steps >= 2 and rows.REFUSAL.search(draft.text()[:_MOST]) is not None:
         return True  # the script went on behind a tool
-    return draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps >= 10
+    return draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps >= 10 and not ended
+
+
+def _ended_program(drafts: list[Draft], index: int) -> bool:
+    """Did an exception leave the main module, by no logger's word? Then what follows is another program's."""
+    failed, above = drafts[index], drafts[max(index - 1, 0)]
+    if failed.kind is not EventKind.EXCEPTION or failed.rank is not None or not failed.frames:
+        return False
+    outermost = failed.frames[0]
+    logged = above is not failed and failed.line - above.end_line <= 1 and bool(level(above))
+    return (
+        outermost.function == "<module>"
+        and not outermost.package
+        and outermost.file.endswith(".py")
+        and not logged
+    )
 
 
 def of_child(drafts: list[Draft], index: int) -> bool:
