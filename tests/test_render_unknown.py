@@ -247,5 +247,5 @@ def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:
 
 
 def test_documents_say_the_next_step() -> None:
-    assert "Print the variables that widget.py:3 uses" in to_markdown(sample_reports.UNRECOGNISED)
-    assert "Print the variables that widget.py:3 uses" in to_html([sample_reports.UNRECOGNISED])
+    assert "Change what widget.py:3 hands to widgets" in to_markdown(sample_reports.UNRECOGNISED)
+    assert "Change what widget.py:3 hands to widgets" in to_html([sample_reports.UNRECOGNISED])

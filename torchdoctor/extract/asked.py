@@ -29,7 +29,7 @@ _HEADS = (
 _ASKED = rf"(?s){_HEADS}.{{3,300}}?(?=(?<!i\.e)(?<!e\.g)[.!](?:\s|$)|\n\s*\n|$)"
 # to whom it may be told, or where more stands: no action on what failed
 _ELSEWHERE = r"(?i)\b(?:issue|bug report|report (?:it|this)|github|https?://|log level|contact|maintainers)\b"
-_MOST = 160
+_MOST = 300
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:

@@ -226,7 +226,12 @@ def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:
     for frame in reversed(frames):
         if not frame.package:
             return frame
-        between = frame.package == "torch" and frame.function in _BETWEEN
+        between = frame.package == "torch" and (frame.function in _BETWEEN or _lacks_attribute(frame))
         if frame.package != "python" and not between:
             return None
     return None
+
+
+def _lacks_attribute(frame: Frame) -> bool:
+    """Is it torch's nn.Module, which says of its own what Python says of other objects?"""
+    return frame.function == "__getattr__" and frame.file.replace("\\", "/").endswith("/nn/modules/module.py")

@@ -353,9 +353,15 @@ def _of_exception(item: Suspect) -> str:
             f"Update {imported[1]} with pip, and what it imports: it fails while it is imported, before "
             "code of your own runs. `pip check` shows packages that do not go together."
         )
+    at = frame.place()
+    on_rank = f", on rank {item.rank}" if item.rank is not None else ""
+    if read is not None and read.kind is ReadingKind.LIBRARY_REFUSED:
+        return (
+            f"Change what {at} hands to {read.owner}, as the message says. If that looks right, print the "
+            f"values just before that line{on_rank}."
+        )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
-    at = frame.place()
     if frame.file == "<stdin>":
         return (
             "Enter `import pdb; pdb.pm()` at the prompt of Python: it stops where the exception was raised, "
@@ -364,7 +370,7 @@ def _of_exception(item: Suspect) -> str:
     if frame.file == "<string>":
         return "Put the program into a file and start that: Python then shows the lines that it calls."
     if item.rank is not None:
-        return f"Print the variables that {at} uses, just before it, on rank {item.rank}."
+        return f"Print the variables that {at} uses, just before it{on_rank}."
     return (
         "Start the same command with `python -m pdb -c continue` in place of python: it stops where that is "
         f"raised; `up` leads to {at} and its variables."
