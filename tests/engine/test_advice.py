@@ -1020,6 +1020,91 @@ BY_VALUE = [
         "Fetch the project's submodules",
         "placehold",
     ),
+    (
+        "ValueError: Free memory on device cuda:0 (61.40/79.18 GiB) on startup is less than desired GPU memory"
+        " utilization (0.9, 71.26 GiB). Decrease GPU memory utilization or reduce GPU memory used by other"
+        " processes.\nValueError: Free memory on device cuda:1 (40.02/79.18 GiB) on startup is less than desired"
+        " GPU memory utilization (0.9, 71.26 GiB). Decrease GPU memory utilization or reduce GPU memory used by"
+        " other processes.",
+        "End what else holds the GPU",
+        "utilization 0.7",
+    ),
+    (
+        "ValueError: Free memory on device (21.90/23.64 GiB) on startup is less than desired GPU memory utilization"
+        " (0.95, 22.46 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+        "Start with gpu_memory_utilization 0.92 or less",
+        "if the weights fit",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/venv/lib/python3.12/site-packages/vllm/model_executor/models/qwen2.py", line 118, in __init__\n'
+        "    assert self.total_num_heads % tp_size == 0\nAssertionError",
+        "Start with a --tensor-parallel-size that divides",
+        "Print both",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/home/mia/codec/net.py", line 19, in __init__\n'
+        "    assert cfg.hop_length % cfg.strides_product == 0\nAssertionError",
+        "Make the first number of this line a multiple of the second",
+        "parallel",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/Users/mia/upscale/run.py", line 33, in <module>\n'
+        "    torch.cuda.reset_peak_memory_stats()\n"
+        '  File "/opt/homebrew/lib/python3.11/site-packages/torch/cuda/memory.py", line 374, in'
+        " reset_peak_memory_stats\n"
+        "    return torch._C._cuda_resetPeakMemoryStats(device)\n"
+        "AttributeError: module 'torch._C' has no attribute '_cuda_resetPeakMemoryStats'",
+        "Put `if torch.cuda.is_available():` before the call at run.py:33",
+        "--cpu",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/Users/mia/upscale/run.py", line 33, in <module>\n'
+        "    torch.cuda.synchronize()\n"
+        '  File "/opt/homebrew/lib/python3.11/site-packages/torch/cuda/__init__.py", line 954, in synchronize\n'
+        "    _lazy_init()\n"
+        '  File "/opt/homebrew/lib/python3.11/site-packages/torch/cuda/__init__.py", line 310, in _lazy_init\n'
+        '    raise AssertionError("Torch not compiled with CUDA enabled")\n'
+        "AssertionError: Torch not compiled with CUDA enabled",
+        "Put `if torch.cuda.is_available():` before the call at run.py:33",
+        ".to('mps')",
+    ),
+    (
+        "RuntimeError: Error(s) in loading state_dict for Tagger:\n"
+        '\tMissing key(s) in state_dict: "head.weight", "head.bias".\n'
+        '\tUnexpected key(s) in state_dict: "_orig_mod.head.weight", "_orig_mod.head.bias".',
+        "Strip '_orig_mod.'",
+        "'module'",
+    ),
+    (
+        "_pickle.UnpicklingError: Weights only load failed. In PyTorch 2.6, we changed the default value.\n"
+        "\tWeightsUnpickler error: Unsupported global: GLOBAL ultralytics.nn.tasks.SegmentationModel was not an"
+        " allowed global by default.",
+        "Update ultralytics",
+        "add_safe_globals",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/home/mia/sft.py", line 40, in <module>\n'
+        "    trainer.train()\n"
+        '  File "/opt/venv/lib/python3.11/site-packages/transformers/trainer.py", line 2901, in _save\n'
+        "    self.model.save_pretrained(\n"
+        '  File "/opt/venv/lib/python3.11/site-packages/safetensors/torch.py", line 281, in save_file\n'
+        "    serialize_file(_flatten(tensors), filename, metadata=metadata)\n"
+        "safetensors_rust.SafetensorError: Error while serializing: IoError(Os { code: 122, kind:"
+        ' FilesystemQuotaExceeded, message: "Disk quota exceeded" })',
+        "Free space, quota or inodes",
+        "os.replace",
+    ),
+    (
+        "n1:411:411 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to ens9\n"
+        "n1:411:411 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found\n",
+        "Unset NCCL_SOCKET_IFNAME, or correct it to an interface of this node: it is set to ens9",
+        "firewall",
+    ),
 ]
 
 

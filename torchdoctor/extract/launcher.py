@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text, slurm
-from torchdoctor.extract.launcher_settings import gloo_interface, host, one_machine, port
+from torchdoctor.extract.launcher_settings import gloo_interface, host, nccl_interface, one_machine, port
 from torchdoctor.extract.progress import is_step
 from torchdoctor.extract.rank_command import started_by
 from torchdoctor.model import Event, EventKind, Fact, Transcript
@@ -28,6 +28,7 @@ FACTS: dict[str, str] = {
     "launcher.port": "int: the master port, as an option, a variable or an address of the text sets it",
     "launcher.host": "str: the master's address or name, as they set it; unknown where it is a loopback one",
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
+    "launcher.nccl_interface": "str: what NCCL_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
     "launcher.too_many": "bool: more launchers of torchelastic than nodes ran at once",
     "launcher.alone": "str: why torchrun's nodes wait each for itself: no-endpoint or standalone",
@@ -163,6 +164,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     interface = gloo_interface(transcript)
     if interface:
         yield "gloo_interface", interface
+    interface = nccl_interface(transcript)
+    if interface:
+        yield "nccl_interface", interface
     if _two_programs(transcript):
         yield "two_programs", True
     alone = _alone(transcript)

@@ -7,6 +7,8 @@ from torchdoctor.model import Transcript
 from torchdoctor.patterns import pattern
 
 _GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
+# as a shell sets it, and as NCCL repeats it: "NCCL_SOCKET_IFNAME set by environment to eth0"
+_NCCL = r"\bNCCL_SOCKET_IFNAME(?:=| set (?:by environment )?to )[\"']?([\^=]{0,2}[A-Za-z][\w.,-]{0,60})"
 # as an option, a variable of the shell or of os.environ, or the address of init_method
 _PORT = (
     r"(?:master[_-]port|main_process_port|MASTER_PORT)[\"'\]]{0,3} ?[= :]{1,3} ?(?:str\()?[\"']?"
@@ -66,6 +68,15 @@ def host(transcript: Transcript) -> str:
 def gloo_interface(transcript: Transcript) -> str:
     for event in transcript.events:
         found = pattern(_GLOO).search(event.text) if "GLOO_SOCKET_IFNAME=" in event.text else None
+        if found is not None:
+            return found[1]
+    return ""
+
+
+@once_a_text
+def nccl_interface(transcript: Transcript) -> str:
+    for event in transcript.events:
+        found = pattern(_NCCL).search(event.text) if "NCCL_SOCKET_IFNAME" in event.text else None
         if found is not None:
             return found[1]
     return ""

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, once_a_text
 from torchdoctor.model import Event, EventKind, Fact, Frame, Reason, Transcript
 from torchdoctor.number import amount, count
 from torchdoctor.patterns import Patterns
@@ -33,6 +33,7 @@ FACTS: dict[str, str] = {
     "oom.unallocated_bytes": "int: memory that this process's allocator holds in free pieces",
     "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
     "oom.gpu": "int: index of the device, as the process counts",
+    "oom.free_share": "float: least share of a card that was free when vLLM began, rounded down",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
     "oom.fragmented": "bool: what is free, on the card and in the allocator's pieces, adds up to the "
     "request, and the pieces to 5 % of what it holds",
@@ -101,6 +102,7 @@ _SOURCES = {
     "mps-other": r"other allocations: " + _SIZE,
     "mps-max": r"max allowed: " + _SIZE,
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
+    "startup": r"\((\d{1,7}(?:\.\d{1,9})?)/(\d{1,7}(?:\.\d{1,9})?) GiB\) on startup is less than desired",
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
     # "outputs.append(model(x))"
     "collects": r"\.append\(\s{0,8}[\w.\[\]]{1,80}\(",
@@ -126,6 +128,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     Sizes are in bytes. A report that lacks a number gives ABSENT for it; claims that need it are not made.
     """
     text = " ".join(event.text.split())
+    if "on startup is less than desired" in text:
+        yield "free_share", _free_share(transcript)
+        return
     if not _is_report(text):
         return
     numbers = _Numbers(text)
@@ -150,6 +155,17 @@ def _is_report(text: str) -> bool:
         or ("Tried to allocate" in text and "total capac" in text)
         or "Including non-PyTorch memory, this process has" in text
     )
+
+
+@once_a_text
+def _free_share(transcript: Transcript) -> float | None:
+    """How much of the fullest card may be asked for; each worker of a server tells of its own."""
+    shares = []
+    for event in transcript.events:
+        found = _PATTERNS["startup"].search(event.text) if "on startup" in event.text else None
+        if found is not None and (total := amount(found[2])):
+            shares.append((amount(found[1]) or 0.0) / total)
+    return int(min(shares) * 100) / 100 if shares else None
 
 
 def size(number: str, unit: str) -> int:
