@@ -66,17 +66,15 @@ def host(transcript: Transcript) -> str:
 
 @once_a_text
 def gloo_interface(transcript: Transcript) -> str:
-    for event in transcript.events:
-        found = pattern(_GLOO).search(event.text) if "GLOO_SOCKET_IFNAME=" in event.text else None
-        if found is not None:
-            return found[1]
-    return ""
+    return _interface(transcript, "GLOO_SOCKET_IFNAME", _GLOO)
 
 
 @once_a_text
 def nccl_interface(transcript: Transcript) -> str:
-    for event in transcript.events:
-        found = pattern(_NCCL).search(event.text) if "NCCL_SOCKET_IFNAME" in event.text else None
-        if found is not None:
-            return found[1]
-    return ""
+    return _interface(transcript, "NCCL_SOCKET_IFNAME", _NCCL)
+
+
+def _interface(transcript: Transcript, variable: str, form: str) -> str:
+    """What the variable is set to, as the text says first; "" where it does not."""
+    texts = (event.text for event in transcript.events if variable in event.text)
+    return next((found[1] for found in map(pattern(form).search, texts) if found is not None), "")
