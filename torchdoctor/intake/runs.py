@@ -51,6 +51,7 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
     parts: list[list[Draft]] = []
     begin, end, job = 0, -1, ""
     shut, closed = -1, ""  # where Slurm closed a job, and which
+    heads = _Heads(drafts)
     several = any(
         one.rank is not None or one.local_rank is not None or one.kind in _OF_MANY for one in drafts
     )
@@ -64,7 +65,7 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
                 at = end + 1
             elif _SUMMARY in drafts[end].raw:
                 at = -1 if draft.raw.strip().startswith(_BELOW) else index
-            elif (number and job and number != job) or _is_start(drafts, begin, end, index, several):
+            elif (number and job and number != job) or _is_start(drafts, begin, end, index, several, heads):
                 at = index
         if at > begin:
             parts.append(drafts[begin:at])
@@ -138,7 +139,24 @@ def _linked(one: Draft, two: Draft) -> bool:
     return alike or (bool(one.frames) and places[0] == places[1])
 
 
-def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bool) -> bool:
+class _Heads:
+    """The first lines of the run that ended last, by which it is known again: stream -> shape -> line."""
+
+    def __init__(self, drafts: list[Draft]) -> None:
+        self._drafts = drafts
+        self._run = (-1, -1)
+        self._lines: dict[str, dict[str, str]] = {}
+
+    def of(self, begin: int, end: int) -> dict[str, dict[str, str]]:
+        if (begin, end) != self._run:
+            self._run, self._lines = (begin, end), {}
+            for one in reversed(self._drafts[begin : min(begin + _HEAD, end)]):
+                if not moves(one.raw):
+                    self._lines.setdefault(one.stream, {})[shape(one.raw)] = one.raw
+        return self._lines
+
+
+def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bool, heads: _Heads) -> bool:
     """Does a program start here, behind the end of a run that began at ``begin``?"""
     draft = drafts[index]
     if draft.line <= drafts[end].end_line:
@@ -152,13 +170,12 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
     raw = draft.raw.strip()
     if raw.startswith("nohup: ignoring input") or _is_same_command(drafts[:index], draft):
         return True
-    if draft.rank is not None or draft.kind is not EventKind.LOG or _is_inside(drafts, index):
+    if draft.rank is not None or draft.kind is not EventKind.LOG or not _tells(draft):
         return False
-    head = [one for one in drafts[begin : min(begin + _HEAD, end)] if not moves(one.raw)]
     # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
-    first = {shape(one.raw): one.raw for one in reversed(head) if one.stream == draft.stream}
-    known = first.get(shape(draft.raw))
-    if known is None or not _tells(draft):
+    first = heads.of(begin, end).get(draft.stream, {})
+    known = first.get(shape(draft.raw)) if first else None
+    if known is None or _is_inside(drafts, index):
         return False
     here = {shape(one.raw) for one in drafts[max(end + 1, index - _HEAD) : index + _HEAD]}
     alike = len(here & first.keys())
