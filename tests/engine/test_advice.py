@@ -1070,6 +1070,20 @@ BY_VALUE = [
         "Install torch for the image's CUDA 12.4",
         "torch.version.cuda",
     ),
+    (  # low-memory mode is on, and what ran before holds the card
+        "Set vram state to: LOW_VRAM\nloaded partially; 0.00 MB usable, 0.00 MB loaded, 11739.54 MB offloaded\n"
+        '  File "D:\\ComfyUI\\comfy\\ldm\\lumina\\model.py", line 219, in forward\n    return F.silu(x)\n'
+        "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+        "Start ComfyUI again and run this workflow alone",
+        "Start ComfyUI with --lowvram",
+    ),
+    (  # the decoder works in tiles already
+        '  File "/home/u/ComfyUI/custom_nodes/wrapper/vae.py", line 299, in spatial_tiled_decode\n    return self.conv(x)\n'
+        '  File "/v/lib/python3.12/site-packages/diffusers/models/vae.py", line 20, in forward\n    return self.conv(x)\n'
+        "torch.OutOfMemoryError: Allocation on device",
+        "Lower the tiles of the decode node",
+        "pipe.",
+    ),
 ]
 
 
