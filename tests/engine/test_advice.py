@@ -1105,6 +1105,70 @@ BY_VALUE = [
         "Unset NCCL_SOCKET_IFNAME, or correct it to an interface of this node: it is set to ens9",
         "firewall",
     ),
+    (  # 64 channels of 12 x 12: the batch is missing, and the layer is right
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x144 and 9216x128)",
+        "Give the model a batch",
+        "in_features",
+    ),
+    (  # widths of two models: 4 x 512 is 2048 by chance
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (4x512 and 2048x1000)",
+        "Set in_features",
+        "unsqueeze",
+    ),
+    (
+        "RuntimeError: linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long",
+        "Convert before the operation, x.float(), if the Long values are amounts; where they are ids",
+        "the tensor is",
+    ),
+    (
+        "FileNotFoundError: Cannot find DGL C++ graphbolt library at /home/u/src/dgl/python/dgl/graphbolt/libgraphbolt_pytorch_2.3.0.so",
+        "Start Python outside the folder of DGL's sources",
+        "PACKAGE",
+    ),
+    (  # a message alone, without frames
+        "FileNotFoundError: Cannot find DGL C++ graphbolt library at /opt/env/lib/python3.10/site-packages/dgl/graphbolt/libgraphbolt_pytorch_2.4.0.so",
+        "Install DGL together with a torch that it was built for",
+        "PYTHONPATH",
+    ),
+    (  # libc10.so and libtorch.so were found: torch is loaded, without its part for CUDA
+        '  File "/opt/env/lib/python3.10/site-packages/vllm/platforms/cuda.py", line 18, in <module>\n    import vllm._C\n'
+        "ImportError: libtorch_cuda.so: cannot open shared object file: No such file or directory",
+        "Install torch's CUDA build",
+        "Import torch before",
+    ),
+    (  # the folder of one triton's back end beside the library of another
+        "torch 2.8.0.dev20250418+rocm6.4\nDevice: cuda:0 AMD Radeon RX 7900 XTX\n"
+        "ImportError: cannot import name 'intel' from 'triton._C.libtriton' (/v/lib/python3.12/site-packages/triton/_C/libtriton.so)",
+        "Remove every triton and what is left of its folder",
+        "Put back",
+    ),
+    (  # this torch is a build for ROCm, and nothing says that the card is NVIDIA's
+        '  File "/v/lib/python3.12/site-packages/torch/__init__.py", line 427, in <module>\n    from torch._C import *\n'
+        "ImportError: libroctx64.so.4: cannot open shared object file: No such file or directory",
+        "Install pytorch.org's build for ROCm, if the card is AMD's",
+        "CUDA build",
+    ),
+    (  # the numbers stand behind the sentence; a line of a Dockerfile
+        "#12 7.017 RuntimeError: ('The detected CUDA version (%s) mismatches the version that was used to compilePyTorch (%s). Please make sure to use the same CUDA versions.', '12.4', '13.0')\n"
+        "#12 ERROR: exit code: 1\n------\nDockerfile:9\n>>> RUN pip install flash-attn --no-build-isolation\n"
+        'ERROR: failed to build: failed to solve: process "/bin/sh -c pip install flash-attn --no-build-isolation" did not complete successfully: exit code: 1',
+        "Install torch for the image's CUDA 12.4",
+        "torch.version.cuda",
+    ),
+    (  # low-memory mode is on, and what ran before holds the card
+        "Set vram state to: LOW_VRAM\nloaded partially; 0.00 MB usable, 0.00 MB loaded, 11739.54 MB offloaded\n"
+        '  File "D:\\ComfyUI\\comfy\\ldm\\lumina\\model.py", line 219, in forward\n    return F.silu(x)\n'
+        "torch.OutOfMemoryError: Allocation on device 0 would exceed allowed memory. (out of memory)",
+        "Start ComfyUI again and run this workflow alone",
+        "Start ComfyUI with --lowvram",
+    ),
+    (  # the decoder works in tiles already
+        '  File "/home/u/ComfyUI/custom_nodes/wrapper/vae.py", line 299, in spatial_tiled_decode\n    return self.conv(x)\n'
+        '  File "/v/lib/python3.12/site-packages/diffusers/models/vae.py", line 20, in forward\n    return self.conv(x)\n'
+        "torch.OutOfMemoryError: Allocation on device",
+        "Lower the tiles of the decode node",
+        "pipe.",
+    ),
 ]
 
 

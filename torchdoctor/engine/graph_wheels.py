@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from torchdoctor.engine import packages
 from torchdoctor.engine.conditions import as_text
 from torchdoctor.extract import torch_extensions
 from torchdoctor.model import Fact, State
@@ -77,7 +78,7 @@ def _package(ask: Callable[[str], Fact]) -> str:
         package = torch_extensions.of_module(module) or module
         if package in _PYG or package == "dgl":
             return package
-    return ""
+    return "dgl" if packages.of_dgl(ask) else ""
 
 
 def _torch(ask: Callable[[str], Fact]) -> tuple[int, ...]:

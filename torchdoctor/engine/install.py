@@ -20,8 +20,10 @@ FACTS = {
     "install.torch": "text: command that installs the build of torch for this reader's machine",
     "install.first": "text: as install.torch, where no torch is there that it would have to replace",
     "install.build": "text: as install.torch, in the release that is there, where that has such a build",
+    "install.own": "text: command that installs the CUDA build of the release there is, of no known version",
     "install.own118": "text: command that installs the release there is, of no known version, for CUDA 11.8",
     "install.same": "text: command that installs the version there is once more",
+    "install.index": "text: option of pip that names the index of the build of torch that is there",
     "install.amd": "text: command that installs AMD's own build of torch, with code for more cards",
     "install.rocm": "text: command that installs the build for AMD cards, unless another maker's is seen",
     "install.vega": "text: command that installs the last build with code for Vega, that for ROCm 6.3",
@@ -100,6 +102,9 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         told = graph_wheels.arguments(seen, ask)
         return Fact.known(name, f"{_pip(seen, ask)} {told}", "table") if told else Fact.absent(name, "table")
     variant = name.partition(".")[2]
+    if variant == "index":
+        source = _index_of(as_text(ask("torch.version")))
+        return Fact.known(name, f"--index-url {source}", "table") if source else Fact.absent(name, "table")
     found = _build("torch" if variant == "first" else variant, seen, ask)
     if found is None:
         return Fact.absent(name, "install")
@@ -168,12 +173,8 @@ def _build(
         if "amd" in device and "windows" in system:
             return _OF_AMD
         return _for_rocm(version, ask) if "amd" in device else (_STACK, f"{_INDEX}xpu")
-    if variant == "own118":
-        return (
-            None
-            if "windows" in system or "aarch64" in seen.get("board", ())
-            else (f"{_own_release(ask)} torchvision torchaudio", f"{_INDEX}cu118")
-        )
+    if variant in ("own", "own118"):
+        return _own(variant, seen, ask)
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
     if variant == "found":
         tag = _of_toolkit(as_text(ask("match.found")))
@@ -239,6 +240,17 @@ def _kept(
     return f"torch=={release} torchvision torchaudio", _INDEX + fit[-1]
 
 
+def _own(
+    variant: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]
+) -> tuple[str, str] | None:
+    """The release that is there, of no known version, for CUDA; PyPI's is that for Linux on x86-64."""
+    arm = "aarch64" in seen.get("board", ())
+    if "windows" in seen.get("system", ()) or (arm and variant == "own118"):
+        return None
+    source = f"{_INDEX}cu118" if variant == "own118" else f"{_INDEX}cu128" if arm else ""
+    return f"{_own_release(ask)} torchvision torchaudio", source
+
+
 def _own_release(ask: Callable[[str], Fact]) -> str:
     """A requirement that asks the interpreter for its release of torch, in a POSIX shell."""
     asked = "import torch; print(torch.__version__.split(chr(43))[0])"
@@ -284,7 +296,8 @@ def _cudnn(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], F
 def _index_of(version: str) -> str:
     """The index that a build of torch came from, by the tag of its version; "" for that of PyPI."""
     tag = version.partition("+")[2]
-    return _INDEX + tag if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
+    nightly = "nightly/" if ".dev" in version else ""
+    return f"{_INDEX}{nightly}{tag}" if re.fullmatch(r"cu\d+|cpu|xpu|rocm[\d.]+", tag) else ""
 
 
 def _index_of_cuda(ask: Callable[[str], Fact]) -> str:
@@ -297,8 +310,8 @@ def _companion(package: str, version: str) -> tuple[str, str] | None:
     """The release of a package that was compiled against this torch; without what it pins, torch stays."""
     if not re.match(r"\d+\.\d+", version):
         return None
-    if re.search(r"[+.](?:nv|git)|a0\+", version):
-        return None  # a vendor's own build, which no wheel was compiled against
+    if re.search(r"[+.](?:nv|git|dev)|a0\+", version):
+        return None  # a vendor's own build, or that of a night, which no released wheel was compiled against
     torch, (first, from_torch) = parse(version), STABLE_ABI[package]
     if torch >= from_torch:
         wanted = f"{package}>={'.'.join(map(str, first))}"

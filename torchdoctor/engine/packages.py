@@ -36,7 +36,12 @@ _MMCV = (
 def of_log(ask: Callable[[str], Fact]) -> str:
     """What pip calls the package of the message; "" where nothing names one that an index has."""
     names = (torch_extensions.on_index(as_text(ask(name))) for name in _NAMED_BY)
-    return next(filter(None, names), "")
+    return next(filter(None, names), "dgl" if of_dgl(ask) else "")
+
+
+def of_dgl(ask: Callable[[str], Fact]) -> bool:
+    """Does the message name a library by its path in the folder of DGL?"""
+    return "dgl" in re.split(r"[\\/]", as_text(ask("match.library")))
 
 
 def named(command: str, ask: Callable[[str], Fact]) -> str:

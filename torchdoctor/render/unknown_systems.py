@@ -123,5 +123,8 @@ def _windows_step(item: Reading) -> str:
     if item.kind is ReadingKind.BUILD_FAILED and item.problem == "missing-library":
         return f"Find {name}.lib, `where.exe /r C:\\ {name}.lib`, and name its folder in LIB."
     if item.kind is ReadingKind.INSTALL_FAILED and item.problem in ("managed", "permission"):
-        return "Install into an environment of your own: `py -m venv .venv; .venv\\Scripts\\activate`."
+        return (
+            "Install into an environment of your own: `py -m venv .venv`, then "
+            "`.venv\\Scripts\\python -m pip install …` with the same arguments."
+        )
     return ""
