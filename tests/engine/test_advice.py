@@ -1105,6 +1105,12 @@ BY_VALUE = [
         "Unset NCCL_SOCKET_IFNAME, or correct it to an interface of this node: it is set to ens9",
         "firewall",
     ),
+    (
+        "RuntimeError: indices should be either on cpu or on the same device as the indexed tensor (cuda:1)",
+        "Move the indices in this line to the tensor that they index, x[i.to(x.device)], or that tensor to theirs: it is"
+        " on cuda:1.",
+        "on cpu",
+    ),
     (  # 64 channels of 12 x 12: the batch is missing, and the layer is right
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x144 and 9216x128)",
         "Give the model a batch",
