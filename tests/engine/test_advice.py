@@ -1175,6 +1175,81 @@ BY_VALUE = [
         "Lower the tiles of the decode node",
         "pipe.",
     ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/llm/chat.py", line 21, in <module>\n'
+        "    model = AutoModelForCausalLM.from_pretrained(args.model)\n"
+        '  File "/opt/env/lib/python3.10/site-packages/huggingface_hub/utils/_errors.py", line 259, in hf_raise_for_status\n'
+        "    response.raise_for_status()\n"
+        "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/None/resolve/main/config.json",
+        "Set the name or path in the call shown, which is None there",
+        "login",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/seg/train.py", line 9, in <module>\n'
+        "    rank = int(os.environ['RANK'])\n"
+        '  File "<frozen os>", line 679, in __getitem__\n'
+        "KeyError: 'RANK'",
+        "Start the program with a launcher (torchrun)",
+        "Print the keys",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/ct/tokens.py", line 33, in __init__\n'
+        "    self.tokens = nn.ParameterList([width])\n"
+        '  File "/opt/env/lib/python3.10/site-packages/torch/nn/modules/container.py", line 580, in __setitem__\n'
+        "    return setattr(self, str(idx), param)\n"
+        '  File "/opt/env/lib/python3.10/site-packages/torch/nn/modules/module.py", line 1716, in __setattr__\n'
+        "    raise TypeError(...)\n"
+        "TypeError: cannot assign 'int' object to parameter '0' (torch.nn.Parameter or None required)",
+        "Put an nn.Parameter into the ParameterList",
+        "self.0",
+    ),
+    (
+        "INFO:     Started server process [4711]\n"
+        "INFO:     Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)\n"
+        "torch 2.4.0+cu121, device cuda\n"
+        "100%|##########| 1/1 [00:01<00:00,  1.57it/s]\n"
+        'run.sh: line 39: 4711 Killed                  python app.py --port "$PORT"',
+        "Start fewer processes of the server",
+        "loader workers",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/seg/train_test.py", line 171, in <module>\n'
+        "    train_test(cfg)\n"
+        '  File "/srv/seg/train_test.py", line 158, in train_test\n'
+        "    train_one_epoch(model, loader, optimizer)\n"
+        '  File "/srv/seg/train_test.py", line 56, in train_one_epoch\n'
+        "    out = model(x)\n"
+        '  File "/opt/env/lib/python3.9/site-packages/torch/nn/functional.py", line 1848, in linear\n'
+        "    return torch._C._nn.linear(input, weight, bias)\n"
+        "RuntimeError: CUDA out of memory. Tried to allocate 174.00 MiB (GPU 0; 15.00 GiB total capacity; 13.21 GiB already"
+        " allocated; 51.38 MiB free; 13.70 GiB reserved in total by PyTorch)",
+        "Halve the batch size",
+        "evaluation",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/llm/sft.py", line 24, in __call__\n'
+        "    batch[k] = torch.stack([row[k] for row in rows])\n"
+        "TypeError: expected Tensor as element 0 in argument 0, but got list",
+        "Make a tensor of each list first",
+        "float32",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/llm/sft.py", line 278, in train\n'
+        "    trainer.train()\n"
+        '  File "/opt/env/lib/python3.10/site-packages/transformers/trainer.py", line 2636, in _load_best_model\n'
+        "    model.load_adapter(self.state.best_model_checkpoint, model.active_adapter)\n"
+        '  File "/opt/env/lib/python3.10/site-packages/peft/utils/save_and_load.py", line 475, in load_peft_weights\n'
+        "    adapters_weights = safe_load_file(filename, device=device)\n"
+        "safetensors_rust.SafetensorError: Error while deserializing header: InvalidHeaderDeserialization",
+        "Look how large the weights of the checkpoints are",
+        "Download",
+    ),
 ]
 
 

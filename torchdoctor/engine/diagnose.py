@@ -15,8 +15,8 @@ from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
 from torchdoctor.engine.rank import sort_key
-from torchdoctor.engine.select import INTERRUPTED, led, note, select
-from torchdoctor.engine.textfacts import log_value, says_nothing_of_its_program
+from torchdoctor.engine.select import INTERRUPTED, led, note, of_last_attempt, select
+from torchdoctor.engine.textfacts import log_value, related, says_nothing_of_its_program
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
@@ -118,7 +118,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     first, moments, own = _ranks(transcript, live, strange)
     unknown = own is not None and first is not None and any(one.rank == first.rank for one in strange)
     alone = first.rank if first is not None and unknown else None
-    found = chains(live, rules, transcript, sort_key)
+    found = of_last_attempt(chains(live, rules, transcript, sort_key))
     if own is not None:
         found = led(found, own)
     kept, set_aside = select(found, transcript, strange, alone)
@@ -136,7 +136,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
-    notes.extend(note(finding, "the run continued after it") for finding in findings if finding.recovered)
+    notes.extend(note(finding, _gone_by(finding, transcript)) for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
     if outcome is Outcome.NO_FAILURE and transcript.ending is Ending.UNKNOWN:
@@ -152,6 +152,18 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
     )
+
+
+def _gone_by(finding: Finding, transcript: Transcript) -> str:
+    """What is said of a failure that was got over: of what a stop by hand ended, another start goes on."""
+    stopped = any(
+        (one.type or "").endswith("KeyboardInterrupt")
+        for item in finding.occurrences
+        for one in related(item.event, transcript)
+    )
+    if stopped:
+        return "in an earlier run, or an earlier part of this one"
+    return "the run continued after it"
 
 
 def _cut_off(transcript: Transcript) -> list[str]:

@@ -54,6 +54,12 @@ _NO_PROGRAM = (
     r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
     r"|execve\(\): (?P<slurm>[\w./+-]{1,80}): No such file"
 )
+# what module systems print of a module that they do not have
+_NO_MODULEFILE = (
+    r"Lmod has detected the following error: The following module\(s\) are unknown:"
+    r"\s{0,9}\"(?P<lmod>[^\"\n]{1,80})\""
+    r"|Unable to locate a modulefile for '(?P<modules>[^'\n]{1,80})'"
+)
 # what a native library or a tool prints in its own name, with its own source file where it tells it
 _REPORTS = (
     ("NCCL", r"(?:(?:^|[\] ])(?P<place>[\w./-]+\.(?:cc|cpp|cu|h):\d+) )?\bNCCL (?:WARN|ERROR) "),
@@ -84,7 +90,13 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
         owner = next((name for words, name in _ENDED_BY if pattern(words).search(event.text)), None)
         name = signal if isinstance(signal, str) else None
         return Reading(ReadingKind.ENDED_OUTSIDE, owner, name=name)
-    made = _reported(event) or built(event, transcript) or _missing(event, transcript) or _not_started(event)
+    made = (
+        _reported(event)
+        or built(event, transcript)
+        or _missing(event, transcript)
+        or _not_started(event)
+        or _not_loaded(event, transcript)
+    )
     if made is None and (facts.get("exit.code") or pattern(_UNIT_EXITED).search(event.text[:400])):
         return Reading(ReadingKind.EXITED)
     return made
@@ -131,6 +143,17 @@ def _not_started(event: Event) -> Reading | None:
         return Reading(ReadingKind.MODULE_MISSING, name=module["name"])
     found = pattern(_NO_PROGRAM).search(event.text[:400])
     return Reading(ReadingKind.PROGRAM_MISSING, name=found["shell"] or found["slurm"]) if found else None
+
+
+def _not_loaded(event: Event, transcript: Transcript) -> Reading | None:
+    """The module that a cluster's module system does not have; Lmod names it in the line below."""
+    below = transcript.events[event.id + 1 : event.id + 2]
+    text = "\n".join(one.text[:400] for one in (event, *below))
+    if (found := pattern(_NO_MODULEFILE).match(text.removeprefix("ERROR: "))) is None:
+        return None
+    owner = "Lmod" if found["lmod"] else "Environment Modules"
+    name = found["lmod"] or found["modules"]
+    return Reading(ReadingKind.PROGRAM_MISSING, owner, name=name, problem="module")
 
 
 def _missing(event: Event, transcript: Transcript) -> Reading | None:

@@ -10,6 +10,7 @@ from torchdoctor.engine.rank import got_over, only_warned
 from torchdoctor.model import Ending, Event, EventKind, Role, Severity, Standing, Transcript
 
 INTERRUPTED = "interrupted"
+_SERIES = 5
 
 Chain = tuple[Finding, list[Finding]]
 
@@ -132,6 +133,35 @@ def _beats(other: Finding, head: Finding) -> bool:
     theirs, ours = other.best.standing, head.best.standing
     confirmed = theirs is Standing.CONFIRMED and ours is not Standing.CONFIRMED
     return confirmed or (ours is Standing.UNLIKELY and theirs is not Standing.UNLIKELY)
+
+
+def of_last_attempt(found: list[Chain]) -> list[Chain]:
+    """The chains, that of the last series first where a program prints what it caught, and tries again.
+
+    What it printed in a row until something else took its place is of attempts that are over.
+    """
+    if not found or not _is_series(found[0][0]):
+        return found
+    over = _last(found[0][0])
+    later = [chain for chain in found if _is_series(chain[0]) and chain[0].first() > over]
+    if not later:
+        return found
+    latest = max(later, key=lambda chain: _last(chain[0]))
+    return [latest, *(chain for chain in found if chain is not latest)]
+
+
+def _is_series(head: Finding) -> bool:
+    """Is it a failure of which only messages are printed, without stacks, one as often as _SERIES?"""
+    return (
+        head.role is Role.CAUSE
+        and head.rule.severity is Severity.FATAL
+        and sum(one.event.count for one in head.occurrences) >= _SERIES
+        and all(one.event.kind is EventKind.LOG and one.event.level is None for one in head.occurrences)
+    )
+
+
+def _last(finding: Finding) -> int:
+    return max(one.event.id for one in finding.occurrences)
 
 
 def led(found: list[Chain], own: Event) -> list[Chain]:

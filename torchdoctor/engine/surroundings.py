@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, GENERATORS, SERVERS, TAGS, USUAL
 from torchdoctor.engine.textfacts import frames_of, who_raised
+from torchdoctor.extract import once_a_text
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -45,6 +47,11 @@ _DISTRIBUTIONS = {  # by the first words of /etc/os-release
     "suse": ("SUSE", "openSUSE", "SLES"),
 }
 _SERVERS = frozenset({"vllm", "sglang", "uvicorn", "fastapi", "starlette", "tritonserver", "lmdeploy"})
+# what servers print when they are up, by which a log without a stack shows one
+_SERVES = (
+    r"^INFO: +Started server process \[\d|\bUvicorn running on http|\bStarting gunicorn \d"
+    r"|^ ?\* Serving Flask app "
+)
 _BUILDS = ("cpp_extension", "setup.py", "setuptools", "/pip/")
 
 
@@ -61,6 +68,8 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
     if (raiser := who_raised(event.frames or frames)) is not None:
         found["owner"] = frozenset({owner(raiser)})
     phases = _phases(event, frames)
+    if not frames and _serves(transcript):
+        phases.add("serve")
     if found.get("program", frozenset()) & SERVERS and "train" not in phases:
         phases |= {"serve"}
     if found.get("program", frozenset()) & GENERATORS and "train" not in phases:
@@ -68,6 +77,15 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
     if phases:
         found["phase"] = frozenset(phases)
     return found
+
+
+@once_a_text
+def _serves(transcript: Transcript) -> bool:
+    """Does a web server say that it is up?"""
+    return any(
+        event.kind is EventKind.LOG and not event.quoted and pattern(_SERVES).search(event.text[:200])
+        for event in transcript.events
+    )
 
 
 def of_machine(ask: Callable[[str], Fact]) -> Surroundings:

@@ -127,15 +127,26 @@ def fallback(transcript: Transcript) -> Suspect | None:
         serious = event.kind is EventKind.SCHEDULER or event.level in _SERIOUS
         if is_failure(event) or (serious and not event.quoted and not event.recovered):
             if not _is_cut_off(event):
-                return _suspect(event, transcript)
+                return _suspect(_signalled(event, transcript) or event, transcript)
             cut = cut or event
     return _of_cut_off(cut, transcript) if cut is not None else None
+
+
+def _signalled(event: Event, transcript: Transcript) -> Event | None:
+    """The line by which a handler of signals (Ray's, absl's) tells of one, above the abort it ends in."""
+    if event.kind is not EventKind.CRASH or "Aborted" not in event.text:
+        return None
+    above = transcript.events[max(0, event.id - _NEAR) : event.id]
+    asked = (one for one in above if pattern(_ASKED).search(one.text[:400]) is not None)
+    return next(asked, None)
 
 
 def _is_cut_off(event: Event) -> bool:
     return event.kind is EventKind.EXCEPTION and event.type is None and not event.text.strip()
 
 
+_NEAR = 20  # events
+_ASKED = r"\*\*\* SIG(?:TERM|INT|HUP) received at time="
 _CLASS = r"(?P<type>(?:[A-Za-z_]\w*\.){0,8}[A-Z]\w*(?:Error|Exception)) ?: (?P<text>.+)"
 
 

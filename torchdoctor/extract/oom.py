@@ -44,7 +44,8 @@ FACTS: dict[str, str] = {
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
     "oom.grew": "bool: memory figures printed since the batch grew last went on rising after the first ones",
     "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
-    "oom.evaluation_with_grad": "bool: under a function named like validate, and no frame shows no_grad",
+    "oom.evaluation_with_grad": "bool: under a function named like validate, none in it trains, and no frame "
+    "shows no_grad",
     "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
     "oom.collects_outputs": "bool: a loop without gradients appends what a model returns",
     "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
@@ -104,6 +105,7 @@ _SOURCES = {
     "mps-buffer": r"Invalid buffer size: " + _SIZE,
     "startup": r"\((\d{1,7}(?:\.\d{1,9})?)/(\d{1,7}(?:\.\d{1,9})?) GiB\) on startup is less than desired",
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
+    "training": r"(?:^|_)(?:train(?:ing)?|finetune|fit|backward)(?:_|$|\d)",
     # "outputs.append(model(x))"
     "collects": r"\.append\(\s{0,8}[\w.\[\]]{1,80}\(",
     # "running_loss += loss", "losses.append(loss)", without .item(), .detach(), float()
@@ -293,27 +295,34 @@ def _of_mps(text: str) -> bool:
 
 
 def _frames(event: Event, transcript: Transcript) -> list[Frame]:
-    """Frames of the event and of the exceptions that wrap it (a DataParallel replica, a launcher's box)."""
-    found = list(event.frames)
+    """Frames of what wraps the event (a DataParallel replica, a launcher's box), and then its own."""
+    found: list[Frame] = []
     for outer in transcript.events[max(0, event.id - WRAPPERS) : event.id + WRAPPERS]:
         if any(relation.event == event.id for relation in outer.relations):
             found.extend(outer.frames)
-    return found
+    return [*found, *event.frames]
 
 
 def _from_frames(frames: list[Frame]) -> Iterator[Found]:
     places = [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
     loading = any("torch/serialization.py:" in place for place in places)
     yield "loading_checkpoint", loading
-    evaluates = any(
-        _PATTERNS["evaluation"].search(frame.function)
-        for frame in frames
-        if frame.package not in ("torch", "python")
-    )
+    evaluates = _evaluates(frames)
     grad_off = any(mark in place for place in places for mark in GRAD_OFF)
     yield "evaluation_with_grad", evaluates and not grad_off
     if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
         yield "gradients_off", True
+
+
+def _evaluates(frames: list[Frame]) -> bool:
+    """Is the innermost function whose name tells it one that evaluates? A ``train_test`` tells nothing."""
+    for frame in reversed(frames):
+        trains = _PATTERNS["training"].search(frame.function) is not None
+        own = frame.package not in ("torch", "python")
+        evaluates = own and _PATTERNS["evaluation"].search(frame.function) is not None
+        if trains is not evaluates:
+            return evaluates
+    return False
 
 
 def _collects(frames: list[Frame]) -> bool:

@@ -109,6 +109,8 @@ def _of_what_is_missing(item: Reading) -> str:
     if item.kind is ReadingKind.LIBRARY_MISSING:
         by = f", which {item.owner} needs" if item.owner else ""
         return f"The loader does not find the shared library {item.name}{by}."
+    if item.kind is ReadingKind.PROGRAM_MISSING and item.problem == "module":
+        return f"{item.owner} has no module {item.name} on this machine."
     if item.kind is ReadingKind.PROGRAM_MISSING:
         by = f"{item.owner} starts {item.name}, which" if item.owner else f"The program {item.name}"
         return f"{by} is not on the PATH of the process."
@@ -229,6 +231,13 @@ def _by_reading(item: Reading) -> str:
         )
     if item.kind is ReadingKind.LIBRARY_MISSING:
         return _library_step(item.name or "")
+    if item.kind is ReadingKind.PROGRAM_MISSING and item.problem == "module":
+        stem = (item.name or "").partition("/")[0]
+        listing = "module spider" if item.owner == "Lmod" else "module avail"
+        return (
+            f"Load one that is there: `{listing} {stem}` lists them, and their names differ from cluster to "
+            "cluster. Where an environment of conda or pip brings it already, leave the line out."
+        )
     if item.kind is ReadingKind.PROGRAM_MISSING:
         return (
             f"Install {item.name} where the program runs (its image, its environment)"

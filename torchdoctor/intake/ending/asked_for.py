@@ -22,6 +22,8 @@ _TESTS = (
 )
 # where only its command is seen: pytest -q prints no head
 _COMMAND = r"^(?:[$>%#+] ?)?(?:\S{0,200}/)?(?:python\S{0,8} -m )?pytest(?: |$)"
+_TUNING = " error during autotuning:"
+_RECORD = 20  # events of a record of several lines
 # pytest -rA, -rx: what these sections show happened in tests that passed or were to fail
 _HARMLESS = ("XFAILURES", "XPASSES", "PASSES")
 _SECTION = r"^=+ ([A-Za-z][\w ]{0,60}?) =+$"
@@ -37,6 +39,8 @@ def mark_asked_for(drafts: list[Draft]) -> None:
     """Set ``recovered`` on the failures that tests, or programs by their own word, asked for."""
     _mark_passed_runs(drafts)
     _mark_reports(drafts)
+    _mark_left_out(drafts)
+    _mark_not_loaded(drafts)
     for before, draft in pairwise(drafts):  # a message without a stack right above the word on it
         if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.recovered = True
@@ -105,6 +109,27 @@ def _lines(draft: Draft) -> Iterator[str]:
 def _recover(drafts: list[Draft]) -> None:
     for draft in drafts:
         draft.recovered = True
+
+
+def _mark_left_out(drafts: list[Draft]) -> None:
+    """What torch tells of a kernel that it tried while it tuned, from the head to its last words."""
+    for at, draft in enumerate(drafts):
+        if rows.LEFT_OUT.search((draft.parts[-1] if draft.parts else draft.raw)[-_LONG:]) is None:
+            continue
+        for first in range(at, max(-1, at - _RECORD), -1):
+            if _TUNING in drafts[first].raw and drafts[first].stream == draft.stream:
+                _recover([one for one in drafts[first : at + 1] if one.stream == draft.stream])
+                break
+
+
+def _mark_not_loaded(drafts: list[Draft]) -> None:
+    """Modules that could not be loaded, where anything else was printed below: the script went on without."""
+    went_on = False
+    for draft in reversed(drafts):
+        if rows.NOT_LOADED.search(draft.raw[:_LONG]) is not None:
+            draft.recovered = draft.recovered or went_on
+        elif not went_on and rows.LMODS.search(draft.raw[:_LONG]) is None:
+            went_on = True
 
 
 def _mark_reports(drafts: list[Draft]) -> None:
