@@ -1111,6 +1111,39 @@ BY_VALUE = [
         " on cuda:1.",
         "on cpu",
     ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/home/mia/fit.py", line 12, in <module>\n'
+        "    os.makedirs(out)\n"
+        '  File "/usr/lib/python3.11/os.py", line 225, in makedirs\n'
+        "    mkdir(name, mode)\n"
+        "FileExistsError: [Errno 17] File exists: 'runs/a'",
+        "Pass exist_ok=True",
+        "who may read",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/home/mia/fit.py", line 12, in <module>\n'
+        "    out = net(x)\n"
+        '  File "/opt/venv/lib/python3.11/site-packages/torch/nn/parallel/data_parallel.py", line 189, in replicate\n'
+        "    return replicate(module, device_ids, not torch.is_grad_enabled())\n"
+        "RuntimeError: NCCL Error 3: internal error - please report this issue to the NCCL developers",
+        "Let each GPU have a process of its own",
+        "all nodes",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/home/mia/fit.py", line 12, in <module>\n'
+        "    engine, *_ = deepspeed.initialize(model=net, config=config)\n"
+        '  File "/opt/venv/lib/python3.11/site-packages/deepspeed/runtime/engine.py", line 1456, in'
+        " _configure_optimizer\n"
+        "    self.optimizer = self._configure_fp16_optimizer(basic_optimizer)\n"
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 64.00 MiB. GPU 0 has a total capacity of 23.64"
+        " GiB of which 10.00 MiB is free. Process 4711 has 23.62 GiB memory in use. Of the allocated memory 22.82 GiB is"
+        " allocated by PyTorch, and 105.47 MiB is reserved by PyTorch but unallocated.",
+        "Set ZeRO stage 3",
+        "train_micro_batch_size_per_gpu",
+    ),
     (  # 64 channels of 12 x 12: the batch is missing, and the layer is right
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x144 and 9216x128)",
         "Give the model a batch",
