@@ -1144,6 +1144,16 @@ BY_VALUE = [
         "Set ZeRO stage 3",
         "train_micro_batch_size_per_gpu",
     ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/home/mia/tune.py", line 41, in step\n'
+        "    out = model(ids, attention_mask=mask)\n"
+        '  File "/opt/venv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1750, in _call_impl\n'
+        "    return forward_call(*args, **kwargs)\n"
+        "TypeError: _forward_unimplemented() got an unexpected keyword argument 'attention_mask'",
+        "Give the class def forward(self, x)",
+        "pdb",
+    ),
     (  # 64 channels of 12 x 12: the batch is missing, and the layer is right
         "RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x144 and 9216x128)",
         "Give the model a batch",

@@ -92,6 +92,7 @@ _PSEUDO = (
     ("<frozen", "python"),
     ("<pip-setuptools-caller", "pip"),
     ("<attrs", "attrs"),
+    ("<@beartype", "beartype"),
     ("<__array_function__", "numpy"),
     ("<decorator-gen", "decorator"),
     ("<eval_with_key>", "torch"),

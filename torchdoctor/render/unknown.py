@@ -62,6 +62,12 @@ _NOT_OPENED = (
     r"(?:'(?P<quoted>[^'\n]{1,200})'|: (?P<bare>[\w.~/+-]{1,200})): (?:\[Errno \d+\] )?"
     r"(?:No such file or directory|Permission denied)$"
 )
+# Python, on a call that does not fit what was called
+_UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,80})'"
+_TAKES = (
+    r"(?P<called>[\w.]{1,100})\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? "
+    r"but (?P<given>\d+) (?:was|were) given"
+)
 _ASK_KERNEL = (
     "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
 )
@@ -308,6 +314,16 @@ def _of_data(item: Suspect) -> str:
         )
     if kind == "CalledProcessError":
         return "Run the command of the message by itself: what it prints says why it failed."
+    if (unfit := re.match(_UNEXPECTED, item.message)) is not None:
+        return (
+            f"Leave {unfit['name']} out where {unfit['called']}() is called, or use a release, or a class, "
+            "whose definition has it."
+        )
+    if (unfit := re.match(_TAKES, item.message)) is not None:
+        return (
+            f"Give {unfit['called']}() the parameters that its caller fills: {unfit['given']} came, and it "
+            f"takes {unfit['takes']}. A method's first one is self."
+        )
     path = re.search(r"'([^'\n]{1,200})'", item.message)
     if kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError") and path is not None:
         return _look_at(path[1])
