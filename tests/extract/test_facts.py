@@ -234,3 +234,10 @@ def test_torch_that_was_imported_alone(after: str, alone: bool) -> None:
     transcript = read_text(f"OSError: {error}\n{after}")
     told = dict(found[:2] for found in dlopen.extract(transcript.events[0], transcript))
     assert told["loads_alone"] is alone
+
+
+def test_what_root_installs_on_red_hats_systems_belongs_to_the_systems_python() -> None:
+    packages = "/usr/local/{}/python3.9/site-packages/{}"
+    paths = [packages.format("lib", "IPython/lib/pretty.py"), packages.format("lib64", "torch/_tensor.py")]
+    assert interpreter_among(paths) == "/usr/bin/python3.9"
+    assert interpreter_among(paths[:1]) == "/usr/local/bin/python"

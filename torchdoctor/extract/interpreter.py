@@ -17,12 +17,17 @@ _INSTALLED = (
     r"|runtime|windowsapps"
 )
 
+# where pip of Red Hat's systems puts what root installs; a Python that was built there has lib alone
+_BY_SUDO = r"/usr/local/lib64/(python3\.\d+)/site-packages/"
+
 
 def interpreter_among(paths: Sequence[str]) -> str:
     """The interpreter that the first path to tell belongs to; "" where none does.
 
     On Windows a folder of another name may be either: only an installed Python has the standard library.
     """
+    if of_system := next(filter(None, map(re.compile(_BY_SUDO).match, paths)), None):
+        return f"/usr/bin/{of_system[1]}"
     if found := next(filter(None, map(interpreter_of, paths)), ""):
         return found
     own = [one for path in paths if (one := re.match(r"([A-Za-z]:\\.{1,200}\\)Lib\\(?!site-packages)", path))]
