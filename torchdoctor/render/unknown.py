@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
 from torchdoctor.render.unknown_builds import build_step, installation_step
-from torchdoctor.render.unknown_systems import by_hand, installed_by, step_on
+from torchdoctor.render.unknown_systems import by_hand, installed_by, step_on, when_ended
 
 if TYPE_CHECKING:
     from torchdoctor.model import Reading, Suspect
@@ -25,21 +25,6 @@ _READ_ON = (
     "Read what the same program printed around this line: its reason often stands there. If it does not, "
     "start it once more with its log level at debug."
 )
-_ENDED = {
-    "Slurm": "Ask Slurm why, with the number of the job: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS`.",
-    "Kubernetes": "Ask Kubernetes why: `kubectl describe pod` names the reason under Last State.",
-}
-# signals that a kernel short of memory does not send
-_ASKED_TO: dict[str | None, str] = {
-    "SIGTERM": (
-        "Look who asked it to end: a `kill` or `timeout` of yours, another user, a limit of the machine, or "
-        "its restart (`last -x shutdown reboot | head -3`). The kernel sends SIGKILL when memory runs out."
-    ),
-    "SIGHUP": (
-        "Start it so that it outlives the terminal: in tmux or screen, or with `nohup` and `&`. SIGHUP comes "
-        "when the connection or the window is closed."
-    ),
-}
 _REPORTERS = {"ptxas": "ptxas, the assembler of CUDA,"}
 _REPORT_STEPS = {
     "NCCL": (
@@ -67,9 +52,6 @@ _UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument 
 _TAKES = (
     r"(?P<called>[\w.]{1,100})\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? "
     r"but (?P<given>\d+) (?:was|were) given"
-)
-_ASK_KERNEL = (
-    "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
 )
 
 
@@ -252,7 +234,7 @@ def _by_reading(item: Reading) -> str:
         )
     return {
         ReadingKind.NATIVE_CRASH: _crash_step(item),
-        ReadingKind.ENDED_OUTSIDE: _ENDED.get(item.owner or "", "") or _ASKED_TO.get(item.name, _ASK_KERNEL),
+        ReadingKind.ENDED_OUTSIDE: when_ended(item),
         ReadingKind.LIBRARY_REPORTED: _REPORT_STEPS.get(item.owner or "", ""),
         ReadingKind.EXITED: "Read the output of that process itself: this line says only that it ended.",
         ReadingKind.QUOTED: "Explain the log of the program itself, from its start to the end of the error.",

@@ -1,4 +1,5 @@
-"""The next step of a failure that no rule knows where it is another: macOS, Windows, an image's build."""
+"""The next step of a failure that no rule knows where the system tells it: who ends processes there, how
+something is installed, what an image's build can do."""
 
 from __future__ import annotations
 
@@ -6,7 +7,24 @@ import re
 
 from torchdoctor.model import Reading, ReadingKind
 
-_CLUSTERS = ("Slurm", "Kubernetes")
+_CLUSTERS = {
+    "Slurm": "Ask Slurm why, with the number of the job: `sacct -j JOB -o JobID,State,ExitCode,MaxRSS`.",
+    "Kubernetes": "Ask Kubernetes why: `kubectl describe pod` names the reason under Last State.",
+}
+_ASK_KERNEL = (
+    "Ask the kernel whether memory ran out: `sudo dmesg -T | grep -iE 'out of memory|killed process'`."
+)
+# signals that a kernel short of memory does not send
+_ASKED_TO: dict[str | None, str] = {
+    "SIGTERM": (
+        "Look who asked it to end: a `kill` or `timeout` of yours, another user, a limit of the machine, or "
+        "its restart (`last -x shutdown reboot | head -3`). The kernel sends SIGKILL when memory runs out."
+    ),
+    "SIGHUP": (
+        "Start it so that it outlives the terminal: in tmux or screen, or with `nohup` and `&`. SIGHUP comes "
+        "when the connection or the window is closed."
+    ),
+}
 # where Homebrew keeps what it has installed: the folder is called after the formula
 _HOMEBREW = r"/(?:usr/local|opt/homebrew)/opt/(?P<formula>[\w.@+-]+)/"
 
@@ -35,6 +53,11 @@ def step_on(system: str | None, item: Reading) -> str:
     if system == "macos" or (item.name or "").endswith(".dylib"):
         return _mac_step(item)
     return _windows_step(item) if system == "windows" else ""
+
+
+def when_ended(item: Reading) -> str:
+    """Whom to ask why a process was ended from outside, by who ended it and with which signal."""
+    return _CLUSTERS.get(item.owner or "") or _ASKED_TO.get(item.name, _ASK_KERNEL)
 
 
 def by_hand(system: str | None) -> str:
