@@ -369,7 +369,8 @@ class Reading(Record):
     """What a failure that no rule knows says by itself: whose function wants what and got what.
 
     ``owner`` is a package, a native library, or who ended the process; ``function`` its public function.
-    ``name`` is what is missing or was not built: a header, a library, a tool, a module, a package.
+    ``name`` is what is missing or was not built: a header, a library, a tool, a module, a package; of a
+    process that ended, the signal.
     ``problem`` is the kind of failure of a build or an installation, ``place`` where in the sources.
     """
 

@@ -8,7 +8,7 @@ from torchdoctor.context_tags import BESIDE_OTHERS, DIMENSION, GENERATORS, SERVE
 from torchdoctor.engine.textfacts import frames_of, who_raised
 from torchdoctor.extract import once_a_text
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, State, Transcript
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import search
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -83,7 +83,9 @@ def of_event(event: Event, transcript: Transcript, ask: Callable[[str], Fact]) -
 def _serves(transcript: Transcript) -> bool:
     """Does a web server say that it is up?"""
     return any(
-        event.kind is EventKind.LOG and not event.quoted and pattern(_SERVES).search(event.text[:200])
+        event.kind is EventKind.LOG
+        and not event.quoted
+        and search(_SERVES, event.text[:200], "server process", "Uvicorn", "gunicorn", "Flask")
         for event in transcript.events
     )
 

@@ -26,7 +26,7 @@ def interpreter_among(paths: Sequence[str]) -> str:
 
     On Windows a folder of another name may be either: only an installed Python has the standard library.
     """
-    if of_system := next(filter(None, map(re.compile(_BY_SUDO).match, paths)), None):
+    if of_system := next(filter(None, (re.match(_BY_SUDO, path) for path in paths)), None):
         return f"/usr/bin/{of_system[1]}"
     if found := next(filter(None, map(interpreter_of, paths)), ""):
         return found

@@ -9,6 +9,7 @@ part nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import moves
@@ -19,7 +20,11 @@ from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torchdoctor.intake.elements import Draft
+
+Heads = dict[str, dict[str, str]]  # stream -> shape -> line
 
 _HEAD = 5  # first lines of a run by which it is known again
 _ALIKE = 2  # of these so many must come again within as many lines
@@ -51,7 +56,7 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
     parts: list[list[Draft]] = []
     begin, end, job = 0, -1, ""
     shut, closed = -1, ""  # where Slurm closed a job, and which
-    heads = _Heads(drafts)
+    heads = lru_cache(maxsize=1)(partial(_first_lines, drafts))  # the same for each line behind an end
     several = any(
         one.rank is not None or one.local_rank is not None or one.kind in _OF_MANY for one in drafts
     )
@@ -139,24 +144,18 @@ def _linked(one: Draft, two: Draft) -> bool:
     return alike or (bool(one.frames) and places[0] == places[1])
 
 
-class _Heads:
-    """The first lines of the run that ended last, by which it is known again: stream -> shape -> line."""
-
-    def __init__(self, drafts: list[Draft]) -> None:
-        self._drafts = drafts
-        self._run = (-1, -1)
-        self._lines: dict[str, dict[str, str]] = {}
-
-    def of(self, begin: int, end: int) -> dict[str, dict[str, str]]:
-        if (begin, end) != self._run:
-            self._run, self._lines = (begin, end), {}
-            for one in reversed(self._drafts[begin : min(begin + _HEAD, end)]):
-                if not moves(one.raw):
-                    self._lines.setdefault(one.stream, {})[shape(one.raw)] = one.raw
-        return self._lines
+def _first_lines(drafts: list[Draft], begin: int, end: int) -> Heads:
+    """The lines by which the run that ended last is known again."""
+    found: Heads = {}
+    for one in reversed(drafts[begin : min(begin + _HEAD, end)]):
+        if not moves(one.raw):
+            found.setdefault(one.stream, {})[shape(one.raw)] = one.raw
+    return found
 
 
-def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bool, heads: _Heads) -> bool:
+def _is_start(
+    drafts: list[Draft], begin: int, end: int, index: int, several: bool, heads: Callable[[int, int], Heads]
+) -> bool:
     """Does a program start here, behind the end of a run that began at ``begin``?"""
     draft = drafts[index]
     if draft.line <= drafts[end].end_line:
@@ -173,7 +172,7 @@ def _is_start(drafts: list[Draft], begin: int, end: int, index: int, several: bo
     if draft.rank is not None or draft.kind is not EventKind.LOG or not _tells(draft):
         return False
     # a launcher prints the lines of each rank when it gets to them: those of another one begin nothing
-    first = heads.of(begin, end).get(draft.stream, {})
+    first = heads(begin, end).get(draft.stream, {})
     known = first.get(shape(draft.raw)) if first else None
     if known is None or _is_inside(drafts, index):
         return False
