@@ -384,3 +384,28 @@ def test_input_that_ends_is_read_in_silence(work: Path) -> None:
     done = run(["explain"], work, stdin=b"RuntimeError: CUDA error: invalid device ordinal\n")
     assert done.returncode == 0
     assert done.stderr == b""
+
+
+# ------------------------------------------------------------------------------------------------ its caller
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["run", "--", sys.executable, "-c", "import sys; sys.exit(3)"], 3),
+        (["facts", "--format", "json"], 0),
+    ],
+    ids=["run", "facts"],
+)
+def test_a_caller_that_ignores_the_ends_of_its_children_hides_none(
+    work: Path, arguments: list[str], code: int
+) -> None:
+    done = subprocess.run(
+        [os.path.join(os.path.dirname(sys.executable), "torchdoctor"), *arguments],
+        cwd=work,
+        capture_output=True,
+        timeout=60,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    assert done.returncode == code, done.stderr.decode()

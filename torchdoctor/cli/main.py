@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import signal
 import sys
 from typing import NoReturn
 
@@ -98,6 +99,7 @@ def cli(ctx: click.Context) -> None:
 
 def run() -> NoReturn:
     """The program: ``main`` on the arguments of the process, whose exit code ends it."""
+    _tell_of_children()
     code = main()
     # All is written and nothing is left to run. Taking the interpreter down object by object would cost as
     # much time as the diagnosis took.
@@ -106,6 +108,12 @@ def run() -> NoReturn:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _tell_of_children() -> None:
+    """Let the system tell how a child ended, where what started us ignores it: its exit code would be lost."""
+    if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def main(args: list[str] | None = None) -> int:

@@ -204,7 +204,10 @@ def _ended(process: subprocess.Popen[bytes], wait_s: float) -> bool:
     try:
         deadline = time.monotonic() + wait_s
         while True:
-            if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            try:
+                if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                    return True
+            except ChildProcessError:  # the program that we are part of takes the ends of all its children
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
