@@ -178,6 +178,15 @@ class TestFormats:
         assert json.loads(printed([*EXPLAIN, "--format", "json", "goes.log"]))["outcome"] == "no-failure"
 
     @pytest.mark.parametrize(
+        "shown", ["epochs=10, batch=8, lr=0.0001\n", "Training:   0%|    | 0/388 [00:00<?, ?it/s]"]
+    )
+    def test_settings_and_an_empty_bar_are_no_steps(self, shown: str, folder: Path, printed: Printed) -> None:
+        text = f"$ python t.py\n{FAILED}$ python t.py\nloading the data\n{shown}"
+        (folder / "loop.log").write_text(text, encoding="utf-8")
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "loop.log"]))
+        assert report["diagnoses"][0]["rule"] == "test-frobnication"
+
+    @pytest.mark.parametrize(
         ("given", "told"),
         [
             (("--run", "9", "clean.log"), "no run 9 in clean.log: it holds 1 run"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchdoctor.extract.progress import moves
+from torchdoctor.extract.progress import advances, is_progress, steps_shown
 from torchdoctor.model import Ending, Outcome, Report, Run, TorchdoctorError, Transcript, counted
 from torchdoctor.records import replace
 
@@ -27,7 +27,8 @@ def explained(reports: Sequence[Report], parts: Sequence[Transcript]) -> int:
     last = len(parts) - 1
     if reports[last].outcome is not Outcome.NO_FAILURE or parts[last].ending is not Ending.UNKNOWN:
         return last
-    if any(moves(event.text) for event in parts[last].events):
+    texts = [event.text for event in parts[last].events]
+    if any(is_progress(text) and steps_shown(text) for text in texts) or advances(texts, once=True):
         return last
     failed = (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
     return next((index for index in range(last - 1, -1, -1) if reports[index].outcome in failed), last)

@@ -58,8 +58,8 @@ def epoch_shown(line: str) -> int:
     return int(counted["epoch"]) if counted else 0
 
 
-def advances(lines: Iterable[str]) -> bool:
-    """Do counts of steps or of epochs rise from line to line, twice at least?"""
+def advances(lines: Iterable[str], *, once: bool = False) -> bool:
+    """Do counts of steps or of epochs rise from line to line, twice at least or once?"""
     last: dict[str, int] = {}
     rises = 0
     for line in lines:
@@ -67,4 +67,4 @@ def advances(lines: Iterable[str]) -> bool:
         now = {"epoch": epoch and epoch["epoch"], "count": count and (count["at"] or count["step"])}
         rises += any(digits and int(digits) > last.get(name, 1 << 40) for name, digits in now.items())
         last.update({name: int(digits) for name, digits in now.items() if digits})
-    return rises >= 2
+    return rises >= (1 if once else 2)
