@@ -111,7 +111,7 @@ def run() -> NoReturn:
 
 
 def _tell_of_children() -> None:
-    """Let the system tell how a child ended, where what started us ignores it: its exit code would be lost."""
+    """Let the system tell how a child ended, also where what started us ignores that and loses exit codes."""
     if hasattr(signal, "SIGCHLD") and signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 

@@ -102,7 +102,7 @@ def _why_not(
 
 def _beside(head: Finding, strange: list[Event]) -> str:
     """What a warning or a consequence may have to do with a failure that no rule knows."""
-    warns = head.rule.severity is Severity.WARNING or only_warned(head)
+    warns = head.role is Role.CAUSE and (head.rule.severity is Severity.WARNING or only_warned(head))
     if warns and head.best.event.id < min(event.id for event in strange):
         return "a warning before the failure that no rule knows; it may be the reason"
     return "may follow from the failure that no rule knows"

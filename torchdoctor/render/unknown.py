@@ -49,6 +49,8 @@ _NOT_OPENED = (
 )
 # Python, on a call that does not fit what was called
 _UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,80})'"
+# what a function raises on values that it does not take
+_OF_ARGUMENTS = ("ValueError", "AssertionError")
 _TAKES = (
     r"(?P<called>[\w.]{1,100})\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? "
     r"but (?P<given>\d+) (?:was|were) given"
@@ -337,6 +339,13 @@ def _of_package(item: Suspect, owner: str) -> str:
     option = re.search(r"(?<![\w-])--[a-z][\w-]{1,60}", item.message)
     if option is not None:
         return f"Set or change {option[0]} where {owner} is started: the message is about it."
+    refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
+    if refused or (item.type or "").rpartition(".")[2] in _OF_ARGUMENTS:
+        return (
+            f"Compare what the message names with what you give {owner}: its options and settings, the "
+            f"model, the data. If all of that is as its documentation wants it, update {owner}, or search "
+            "its tracker for the line below."
+        )
     return (
         f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does "
         "not help, search its tracker for the line below."
