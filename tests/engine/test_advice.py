@@ -171,6 +171,7 @@ def test_a_command_is_written_for_a_cell_of_a_notebook(
         ("nvcc --list-gpu-arch", "RUN nvcc --list-gpu-arch"),
         ("nvidia-smi -L; nvcc --version", "RUN nvcc --version"),
         ("sudo dmesg -T | tail", "sudo dmesg -T | tail"),  # of the host
+        ("git submodule update --init --recursive", "git submodule update --init --recursive"),
         ("unset LD_LIBRARY_PATH", "ENV LD_LIBRARY_PATH="),
         ("ls -d /usr/local/cuda*; export CUDA_HOME=/usr/local/cuda", "ENV CUDA_HOME=/usr/local/cuda"),
         ("export LD_LIBRARY_PATH=$(python -c 'print(1)')", None),  # ENV runs nothing
@@ -558,7 +559,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (LOST.format(""), "Power the machine off"),
         (LOST.format(SLURM), "Start the job again without this node"),
         (LOST.format(POD), "Let the pod start on another node"),
-        (KILLED.format(""), "Use fewer workers"),
+        (KILLED.format(""), "Lower num_workers"),
         (KILLED.format(SLURM), "Ask for more memory (--mem)"),
         (KILLED.format(POD), "Raise resources.limits.memory"),
         (MIXED.format(""), "Reboot the machine"),
@@ -878,6 +879,75 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the kernels are FlashInfer's, though torch's next call reports it
+        "INFO 03-02 10:00:01 [core.py:58] Initializing a V1 LLM engine (v0.20.0) with config: model='org/Some-9B-NVFP4'\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib/python3.12/site-packages/vllm/utils/flashinfer.py", line 500, in flashinfer_mm_fp4\n'
+        "    return flashinfer_mm_fp4_(\n"
+        '  File "/srv/lib/python3.12/site-packages/flashinfer/gemm/gemm_base.py", line 6100, in mm_fp4\n'
+        "    out = torch.empty(\n"
+        "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device",
+        "Let vLLM take other kernels than FlashInfer's",
+        "{install",
+    ),
+    (
+        "INFO 02-17 13:40:02 api_server.py:840] vLLM API server version 0.6.7\n"
+        "Traceback (most recent call last):\n"
+        '  File "/usr/local/lib/python3.12/dist-packages/vllm/worker/worker.py", line 100, in load\n'
+        "    x = torch.zeros(4).cuda()\n"
+        "RuntimeError: HIP error: invalid device function",
+        "Take an image of vLLM",
+        "install a torch for ROCm",
+    ),
+    (
+        "In file included from src/scan_cuda.cu:2:\n"
+        "/home/u/env/lib/python3.10/site-packages/torch/include/ATen/cuda/CUDAContextLight.h:8:10: fatal error: "
+        "cusparse.h: No such file or directory\n"
+        "compilation terminated.\n"
+        "error: command '/apps/nvhpc/24.5/Linux_x86_64/24.5/cuda/12.4/bin/nvcc' failed with exit code 1",
+        "Name the math libraries of NVIDIA's HPC SDK",
+        "Correct",
+    ),
+    (
+        "#9 [4/7] COPY ext-src/ /opt/ext/\n"
+        "#12 31.06 /usr/bin/c++ -DTORCH_EXTENSION_NAME=_ext_C -isystem /usr/lib/dist-packages/torch/include -c flash.cpp\n"
+        "#12 31.07 /opt/ext/csrc/src/flash_kernel.h:10:10: fatal error: cute/tensor.hpp: No such file or directory\n"
+        "#12 31.07    10 | #include <cute/tensor.hpp>\n"
+        "#12 31.08 ninja: build stopped: subcommand failed.\n"
+        '#12 ERROR: process "/bin/sh -c cmake --build build --target torch_ext" did not complete successfully: exit code: 1',
+        "Fetch the submodules in the folder that COPY takes",
+        "RUN git",
+    ),
+    (
+        "Processing ./third/blend-op\n"
+        "  building 'blend_op._C' extension\n"
+        "  /usr/local/cuda-12.8/bin/nvcc -I/e/site-packages/torch/include -c blend.cu -o b.o -std=c++14\n"
+        "  /e/site-packages/torch/include/c10/util/C++17.h:24:2: error: #error You need C++17 to compile PyTorch\n"
+        "  error: command '/usr/local/cuda-12.8/bin/nvcc' failed with exit code 1",
+        "Write -std=c++17 in extra_compile_args",
+        "Use the torch that the package was written for",
+    ),
+    (
+        "Looking in indexes: https://download.pytorch.org/whl/cu121\n"
+        "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)\n"
+        "ERROR: No matching distribution found for torch",
+        "Take a current index in place of cu121",
+        "whl/cu121",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/app.py", line 3, in <module>\n    import torch\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/__init__.py", line 409, in <module>\n'
+        "    from torch._C import *  # noqa: F403\n"
+        "ImportError: libcusparseLt.so.0: cannot open shared object file: No such file or directory",
+        "Install libcusparseLt",
+        "the extension's build",
+    ),
+    (
+        "torch._inductor.exc.InductorError: KeyError: 'getpwuid(): uid not found: 501'",
+        "Name the user and a home",
+        "/etc/passwd",
+    ),
     (
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cpu and cuda:0!"
         " (when checking argument for argument mat1 in method wrapper_CUDA_addmm)",
@@ -1294,6 +1364,23 @@ BY_VALUE = [
         "Download",
     ),
 ]
+
+
+def test_a_command_names_the_folder_that_pip_builds(rules: RuleSet) -> None:
+    text = next(text for text, *_ in BY_VALUE if text.startswith("Processing ./third/blend-op"))
+    assert (first(text, rules).fixes[0].run or "").endswith(" third/blend-op/setup.py")
+    other = text.replace("Processing", "Processing ./third/other\nProcessing")
+    assert (first(other, rules).fixes[0].run or "").endswith(" setup.py")
+
+
+def test_what_is_installed_in_a_container_belongs_into_its_image(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        "OSError: /usr/local/lib/python3.10/dist-packages/torchaudio/lib/libtorchaudio.so: undefined symbol: "
+        "_ZNK5torch8autograd4Node4nameEv"
+    )
+    assert "Dockerfile" not in first(text, rules).fixes[0].do
+    assert "Dockerfile" in first(f"root@box:~# docker run --gpus all my/asr\n{text}", rules).fixes[0].do
 
 
 @pytest.mark.parametrize(("text", "start", "never"), BY_VALUE)

@@ -16,7 +16,7 @@ _RUNS = r"\$\(|`|\$CONDA_PREFIX"
 # of the machine that builds, which a step of the image neither sees nor may change
 _OF_HOST = (
     r"\b(?:nvidia-smi|dmesg|modprobe|rmmod|systemctl|journalctl|sysctl|reboot|dkms|fuser|usermod|docker|lspci)"
-    r"\b|\bfree -[gh]\b"
+    r"\b|\bfree -[gh]\b|^git submodule update --init --recursive$"
 )
 _EXPORTED_LAST = r" && export [^|;]+$"
 _CARD = r"TORCH_CUDA_ARCH_LIST=\$\([^\n]*?get_device_capability\(\)[^\n]*?\)'?\"?\)"

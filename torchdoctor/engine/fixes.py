@@ -14,7 +14,7 @@ from torchdoctor.records import replace
 from torchdoctor.typed import is_python
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from torchdoctor.catalog.rule import Condition, Rule, RuleText
     from torchdoctor.engine.factbook import TextFacts
@@ -31,6 +31,9 @@ _NAMED = (
     ("CONTAINER", "context.container"),
 )
 _INSTALLERS = r"\b(?:pip install|uv|conda|apt-get)\b"
+_CONTAINERS = frozenset({"docker", "podman", "kubernetes"})
+_INTO = r"\bpip (?:un)?install\b"
+_IMAGE = r"\b(?:images?|Dockerfile)\b"
 # a container's own program never ran: there is no Python in which a check could
 _NOT_STARTED = r"Error response from daemon: |OCI runtime create failed|nvidia-container-cli: "
 
@@ -124,7 +127,7 @@ class Advice:
         where = launch.where(run, fix.do, self._seen, lambda: self._launch) if run else ""
         blanks = "" if is_python(run or "") else to_put_in(run, f"{fix.do} {self.program}", "")
         do = commands.of_program(launch.local_rank(fix.do, lambda: self._launch), self._seen)
-        do += where or restarts(fix.do, run or "")
+        do += where or restarts(fix.do, run or "") or lasts(fix.do, run or "", self._seen)
         if where and launch.of_image(run or "", self._seen) and not self._known("context.container").value:
             run = None  # the text shows no shell inside
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
@@ -159,7 +162,7 @@ class Advice:
             return None
         if "sudo apt-get" in command and self._is_root():
             command = commands.for_root(command)
-        if "pip" in command or "PACKAGE" in command:
+        if any(word in command for word in ("pip", "PACKAGE", " setup.py")):
             from torchdoctor.engine import packages
 
             command = packages.named(command, self._ask(self._places[0]))
@@ -218,6 +221,13 @@ class Advice:
     @cached_property
     def _launch(self) -> launch.Launch:
         return launch.of(self._seen, self._ask(self._places[0]), self._script)
+
+
+def lasts(do: str, run: str, seen: Mapping[str, frozenset[str]]) -> str:
+    """Where to install what a container needs: what is installed inside one goes with it."""
+    if not _CONTAINERS & seen.get("runtime", frozenset()) or search(_IMAGE, do, "image", "Dockerfile"):
+        return ""
+    return " To last, it belongs into the image's Dockerfile." if search(_INTO, run, "pip ") else ""
 
 
 def restarts(do: str, run: str) -> str:

@@ -16,6 +16,10 @@ from torchdoctor.model import Fact
 _NAMED_BY = ("dlopen.loader_package", "kernel.package", "event.raised_in", "build.package", "match.package")
 _BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
 _FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
+# the folder of the reader's that pip builds
+_LOCAL = r"(?m)^\s*Processing (?:\./)?((?!/)(?:[\w+-][\w.+-]*/){0,9}[\w+-][\w.+-]*?)/?(?: \(.*\))?\s*$"
+_ARCHIVE = (".whl", ".gz", ".zip", ".bz2", ".tar")
+_SETUP = r"(?<= )(?<!python )(?<!python3 )(?=(?:setup\.py|CMakeLists\.txt)(?:[\s;]|$))|(?<=rm -rf )(?=build )"
 _CLONE = (
     r"git clone (?:--\w+ (?:\d+ |v?[\d.]+ )?)*https?://\S+/(?P<name>[\w.-]+?)(?:\.git)? && cd (?P=name) && "
 )
@@ -48,6 +52,8 @@ def named(command: str, ask: Callable[[str], Fact]) -> str:
     """The command with the package of the log, its clone, and what pip was asked for in place of a folder."""
     if "git clone " in command:
         command = _in_clone(command, ask)
+    if "setup.py" in command or " ." in command:
+        command = _in_folder(command, ask)
     if " ." in command and re.search(_FOLDER, command):
         asked = _fetched(ask)
         if asked:
@@ -95,6 +101,20 @@ def _in_clone(command: str, ask: Callable[[str], Fact]) -> str:
         if not any(part in found["folder"] for part in _NO_CLONE):
             return command.replace(clone[0], f"cd {found['folder']} && ")
     return command
+
+
+def _in_folder(command: str, ask: Callable[[str], Fact]) -> str:
+    """The command for the one folder below the reader's own that pip was building."""
+    text = as_text(ask("log.text"))
+    found = (
+        {name for name in re.findall(_LOCAL, text) if not name.endswith(_ARCHIVE)}
+        if "Processing " in text
+        else ()
+    )
+    if len(found) != 1 or _fetched(ask):
+        return command
+    folder = "".join(found)
+    return re.sub(_FOLDER, rf"\1./{folder}", re.sub(_SETUP, f"{folder}/", command))
 
 
 def _fetched(ask: Callable[[str], Fact]) -> str:

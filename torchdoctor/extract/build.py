@@ -26,6 +26,7 @@ FACTS: dict[str, str] = {
     "build.header_family": "str: whose it is: x86, arm, python, cudnn, nccl, cuda-toolkit, rocm, torch, mpi, "
     "openmp, c or c++ (the standard libraries), or the library of that folder",
     "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
+    "build.math_libs": "str: where the one HPC SDK of NVIDIA's in the text keeps cuBLAS and the like",
     "build.ninja_answers": "bool: a shell in the text finds ninja, by ninja --version or which ninja",
     "build.probe": "bool: the first error answers a question (is the library there?), and the run went on",
     "build.cuda_header": "str: the CUDA toolkit's header through which the sources came to the first error",
@@ -44,8 +45,7 @@ FACTS: dict[str, str] = {
     "with the bounds, or an address; else build.package",
     "build.ready_wheel": "str: address of the ready wheel that setup.py looks for before it compiles",
     "build.extension_folder": "str: folder below ~/.cache/torch_extensions that an extension is built in",
-    "build.unpacked": "str: what pip was asked for (a name, a repository), where it fetched the sources "
-    "itself; absent for a build out of a folder of the reader's",
+    "build.unpacked": "str: what pip fetched to build (a name, a repository); absent for the reader's folder",
     "build.isolated": "bool: torch itself lies in the environment that pip or uv made for the build alone",
     "build.own_file": "str: build.first_error_file, unless it is a header of an installed package",
     "build.installed_header": "str: the header of an installed package in which the first error stands",
@@ -365,11 +365,11 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("header_family", header_family(named) if kind == "missing-header" else "")
     put("library", named if kind == "missing-library" else "")
     put("consumer", _consumer(error, transcript))
-    lacking = pattern(_MEMBER).search(error.text)
-    put("missing_member", lacking.group(1) if lacking is not None else "")
+    put("missing_member", next(iter(pattern(_MEMBER).findall(error.text)), ""))
     put("std_header", std_header(error.text, standard) if kind == "code" else "")
     put("extension", build_setting.extension(transcript))
     put("toolkit", build_setting.toolkit(transcript))
+    put("math_libs", build_setting.math_libs(transcript))
     put("probe", build_setting.is_question(error.event, transcript))
     put("macos_target", _macos_target(transcript))
     put("unpacked", build_setting.unpacked(transcript))

@@ -44,6 +44,20 @@ def toolkit(transcript: Transcript) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+_HPC_SDK = r"(/[\w./+-]{0,200}/Linux_\w{1,20}/\d\d\.\d{1,2})/cuda/(\d{1,2}\.\d)(?=[\s/:'\"]|$)"
+
+
+def math_libs(transcript: Transcript) -> str:
+    """Where NVIDIA's HPC SDK keeps cuBLAS, cuFFT and so on, apart from its CUDA toolkit; "" for none."""
+    found = {
+        f"{one[1]}/math_libs/{one[2]}"
+        for event in transcript.events
+        if "/Linux_" in event.text
+        for one in pattern(_HPC_SDK).finditer(event.text[:20_000])
+    }
+    return found.pop() if len(found) == 1 else ""
+
+
 def extension(transcript: Transcript) -> str:
     """Name of the extension module that was built; "" where nothing names it."""
     patterns = (

@@ -16,7 +16,9 @@ FACTS: dict[str, str] = {
     "download.target": "text: the file that it is written to; absent where the line names a folder, or none",
     "download.loads": "text: the function that fetches a file of weights and loads it, by its frame",
     "download.listed": "text: where pip finds no VERSION+TAG, as 1.12.1+cu113: what it lists of that version",
+    "download.index": "text: the build whose index of torch's is the only one that pip looked in: cu121",
 }
+_INDEX = r"Looking in indexes: https://download\.pytorch\.org/whl/(\w+)/?\s*$"
 _LINE = r"Downloading:? [\"']?(?P<url>https?://[^\s\"'<>]{4,300})[\"']?(?: to (?P<target>[^\s\"'<>]{2,300}))?"
 _ASKED = (
     r"HTTPS?ConnectionPool\(host='(?P<host>[\w.-]{1,200})'[^\n]{0,100}?with url: (?P<path>/[^\s'\"()]{0,300})"
@@ -54,3 +56,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     listed = asked["list"].replace("\n", " ").split(", ") if asked is not None else []
     fit = [one for one in listed if asked is not None and one.partition("+")[0] == asked["version"]]
     yield "listed", ", ".join(fit) or None
+    looked = [
+        one.text for one in transcript.events if one.id <= event.id and "Looking in indexes: " in one.text
+    ]
+    index = pattern(_INDEX).search(looked[-1]) if looked else None
+    yield "index", index[1] if index is not None else None

@@ -18,7 +18,8 @@ _FAMILIES = (
      r"|(?:cuda|thrust|cub|crt|nv|nvtx3|cooperative_groups)/.+|cooperative_groups\.h"),
     ("rocm", r"(?:hip|roc(?!ksdb)|miopen|rccl)\w*(?:/.+|\.h(?:pp)?)"),
     ("torch", r"(?:torch|ATen|c10|caffe2|TH|THC)/.+"),
-    (r"\1", r"(pybind11|cutlass|cute|glm|Eigen|opencv2|boost|google|absl|tbb)/.+"),
+    ("cutlass", r"cute/.+"),
+    (r"\1", r"(pybind11|cutlass|glm|Eigen|opencv2|boost|google|absl|tbb)/.+"),
     ("mpi", r"mpi\.h"),
     ("openmp", r"omp\.h"),
     ("c", r"(?:std(?:io|lib|int|def|arg|bool)|string|math|assert|errno|limits|time|signal|ctype|float|unistd"

@@ -51,6 +51,8 @@ _TORCH_OPERATORS = frozenset(
     {"aten", "prims", "prim", "profiler", "c10d", "c10d_functional", "quantized", "inductor"}
 )
 _COMPANIONS = frozenset({"torchvision", "torchaudio"})
+# packages of kernels alone: what fails inside a call of theirs failed in one, though torch reports it later
+_ALL_KERNELS = frozenset({"flashinfer"})
 _NOBODY_S = ("", "torch", "triton", "python")
 _PACKAGES = ("site-packages", "dist-packages")
 _EVERYBODY_S = frozenset(
@@ -114,6 +116,8 @@ def _of_frames(event: Event) -> str:
     if not frames:
         return ""
     name = _of_line(frames[-1])
+    if not name and "no kernel image" in event.text[:400] and frames[-1].package in _ALL_KERNELS:
+        return frames[-1].package
     if (
         not name
         and event.kind is EventKind.EXCEPTION
