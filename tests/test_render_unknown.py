@@ -89,6 +89,12 @@ def _build(
             "asked, https://i.org/cu, has no kn",
             "--extra-index-url",
         ),
+        (Reading(INSTALL, problem="no-index", name="kn"), "told to ask no index", "--find-links"),
+        (
+            Reading(INSTALL, "--no-index -e python", problem="no-index-build", name="kn>=40"),
+            "may ask no index for kn>=40",
+            "`pip install --no-build-isolation --no-index -e python`",
+        ),
         (Reading(INSTALL, problem="wheel", name="kn.whl"), "made for another Python", "pip debug"),
         (Reading(INSTALL, problem="managed"), "belongs to the system", "python3 -m venv"),
         (Reading(INSTALL, problem="permission"), "may not write", "python3 -m venv"),

@@ -389,7 +389,8 @@ class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause.
 
     ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows, and
-    ``asks`` the sentence by which the message itself tells what to do.
+    ``asks`` the sentence by which the message itself tells what to do; ``host``
+    is the only machine of several that does not have a file.
     """
 
     type: str | None
@@ -401,6 +402,7 @@ class Suspect(Record):
     reading: Reading | None = None
     system: str | None = None
     asks: str | None = None
+    host: str | None = None
 
 
 @record(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from torchdoctor.engine.surroundings import of_event, place
 from torchdoctor.intake import read_text
 from torchdoctor.model import Diagnosis, Fact, FactValue, Fix
 from torchdoctor.probes.recorded import RecordedFacts
+from torchdoctor.render.unknown import next_step
 
 MACHINES: dict[str, dict[str, FactValue]] = json.loads(
     (Path(__file__).parent / "machines.json").read_text("utf-8")
@@ -1363,6 +1364,44 @@ BY_VALUE = [
         "Look how large the weights of the checkpoints are",
         "Download",
     ),
+    (  # the script that sets the environment up was not found: without it there is no torchrun
+        "/var/spool/slurmd/job811/slurm_script: line 14: /home/me/lab/../env/activate.sh: No such file or directory\n"
+        "slurmstepd: error: execve(): torchrun: No such file or directory\n"
+        "srun: error: gpu07: task 0: Exited with exit code 2\n"
+        "srun: error: gpu08: task 1: Exited with exit code 2",
+        "Correct the path in line 14 of the job script",
+        "--standalone",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/data/me/train.py", line 22, in <module>\n'
+        '    ds = load_dataset("acme/dialogs", split="train")\n'
+        '  File "/data/me/env/lib/python3.11/site-packages/huggingface_hub/file_download.py", line 1701, in _chmod_and_move\n'
+        "    shutil.move(str(src), str(dst), copy_function=_copy_no_matter_what)\n"
+        "FileNotFoundError: [Errno 2] No such file or directory: '/data/me/hub/datasets--acme--dialogs/blobs/77ab10.incomplete'",
+        "Download the data set once",
+        "Download it once",
+    ),
+    (
+        "gpu3:4100:4100 [0] NCCL INFO RCCL version : 2.28.3-HEAD:2bd1678\n"
+        "gpu3:4100:4100 [0] NCCL INFO NCCL_SOCKET_IFNAME set by environment to ens3\n"
+        "gpu3:4100:4100 [0] [FATAL ERROR]: HIP failure: 'invalid device function'\n"
+        "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3756, "
+        "unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.3",
+        "Let gloo do the collectives, init_process_group('gloo')",
+        "nvidia-smi",
+    ),
+    (  # what RCCL itself says of HIP is the reason; its line on HSA is in good runs, too
+        "gpu3:4100:4100 [0] NCCL INFO RCCL version : 2.28.3-HEAD:2bd1678\n"
+        "gpu3:4100:4100 [0] [FATAL ERROR]: HIP failure: 'out of memory'\n"
+        "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:3756, "
+        "unhandled cuda error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.3\n"
+        "ncclUnhandledCudaError: Call to CUDA function failed.\n"
+        "Last error:\n"
+        "pfn_hsa_system_get_info failed with 4107",
+        "Leave memory for RCCL",
+        "pfn_hsa",
+    ),
 ]
 
 
@@ -1388,3 +1427,54 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def unknown(text: str, rules: RuleSet) -> str:
+    suspect = diagnose(read_text(text), FactBook(None), rules).suspect
+    assert suspect is not None
+    return next_step(suspect)
+
+
+def test_pip_that_may_ask_no_index_is_not_sent_to_one(rules: RuleSet) -> None:
+    refused = (
+        "  ERROR: Could not find a version that satisfies the requirement setuptools>=61 (from versions: none)\n"
+        "  ERROR: No matching distribution found for setuptools>=61\n"
+    )
+    building = (
+        "+ pip install --no-index -e ./ops\n"
+        "  Installing build dependencies: finished with status 'error'\n"
+        "  × pip subprocess to install build dependencies did not run successfully.\n"
+    )
+    assert "`pip install --no-build-isolation --no-index -e ./ops`" in unknown(building + refused, rules)
+    assert "--find-links" in unknown("+ pip install --no-index -r req.txt\n" + refused, rules)
+    assert "pip index versions setuptools" in unknown("+ pip install -r req.txt\n" + refused, rules)
+
+
+def test_a_file_that_ranks_of_another_host_do_not_find_is_looked_for_there(rules: RuleSet) -> None:
+    lines = [f"localhost: iteration {step} | loss 2.{step}" for step in range(12)]
+    for rank in (8, 9, 10, 11):
+        lines += [
+            f"10.0.0.7: [rank{rank}]: Traceback (most recent call last):",
+            f'10.0.0.7: [rank{rank}]:   File "/home/me/lm/data.py", line 31, in index',
+            f"10.0.0.7: [rank{rank}]:     return np.load(path)",
+            f'10.0.0.7: [rank{rank}]:   File "/home/me/env/lib/python3.11/site-packages/numpy/lib/npyio.py", line 405, in load',
+            f'10.0.0.7: [rank{rank}]:     fid = stack.enter_context(open(os_fspath(file), "rb"))',
+            f"10.0.0.7: [rank{rank}]: FileNotFoundError: [Errno 2] No such file or directory: '/home/me/lm/cache/doc.npy'",
+        ]
+    text = "\n".join(lines) + "\n"
+    assert "`ssh 10.0.0.7 ls -ld '/home/me/lm/cache/doc.npy'`" in unknown(text, rules)
+    assert "ssh" not in unknown(text + text.replace("10.0.0.7", "10.0.0.8"), rules)
+    own = "\n".join(line for line in lines if "numpy" not in line and "fid = " not in line) + "\n"
+    assert first(own, rules).fixes[0].do.startswith("Copy /home/me/lm/cache/doc.npy to 10.0.0.7")
+
+
+def test_a_job_that_is_ended_after_a_task_failed_is_not_preempted(rules: RuleSet) -> None:
+    port = "RuntimeError: The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\n"
+    failed = "srun: error: gpu07: task 3: Exited with exit code 1\n"
+    ended = "slurmstepd: error: *** JOB 524 ON gpu06 CANCELLED AT 2024-10-09T23:25:32 ***\n"
+
+    def causes(text: str) -> list[str]:
+        return [one.rule for one in diagnose(read_text(text), FactBook(None), rules).diagnoses]
+
+    assert causes(port + failed + ended) == ["dist-address-in-use"]
+    assert "job-preempted" in causes(port + failed + ended.replace(" ***\n", " DUE TO PREEMPTION ***\n"))

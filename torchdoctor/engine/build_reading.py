@@ -56,6 +56,8 @@ _INSTALL = (
     ("other", r"ERROR: Could not install packages due to an? "),
 )  # fmt: skip
 _INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
+# as set -x, a prompt or a Dockerfile's step shows it
+_PIP = r"(?m)(?:^|[\s/&;])pip[\d.]{0,4} install (?P<asked>[^\n|;&<>]{1,400})"
 _OF_TORCH = "https://download.pytorch.org/"
 # what pip, setuptools and setuptools-rust say of a program that they start
 _CALLED = (
@@ -114,6 +116,8 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
             asked = _asked(event, transcript) if problem in ("build", "metadata") else None
             index = _torch_index(event, transcript) if problem == "none-offered" else None
             problem = "other-index" if index else problem
+            if problem == "none-offered" and (offline := _without_index(event, transcript)) is not None:
+                problem, asked = ("no-index-build" if _for_build(event, transcript) else "no-index"), offline
             return Reading(ReadingKind.INSTALL_FAILED, asked, problem=problem, name=name, place=index)
     return None
 
@@ -125,6 +129,21 @@ def _torch_index(event: Event, transcript: Transcript) -> str | None:
         filter(None, (pattern(_INDEXES).search(text) for text in above if "in indexes" in text)), None
     )
     return said["index"] if said is not None and said["index"].startswith(_OF_TORCH) else None
+
+
+def _without_index(event: Event, transcript: Transcript) -> str | None:
+    """What pip was asked for behind ``--no-index``, where the command stands above; None without it."""
+    above = (one.text for one in reversed(transcript.events) if one.id <= event.id and "pip" in one.text)
+    command = next(filter(None, (pattern(_PIP).search(text[:2_000]) for text in above)), None)
+    return command["asked"].strip() if command is not None and "--no-index" in command["asked"] else None
+
+
+def _for_build(event: Event, transcript: Transcript) -> bool:
+    """Did pip want it for the environment of its own in which it builds?"""
+    return any(
+        "pip subprocess to install build dependencies" in one.text
+        for one in transcript.events[event.id - 8 if event.id > 8 else 0 : event.id + 8]
+    )
 
 
 def is_of_installer(event: Event) -> bool:

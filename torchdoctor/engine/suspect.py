@@ -105,14 +105,23 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
     from torchdoctor.extract.asked import asked
+    from torchdoctor.extract.launcher_hosts import only_host
 
     apart = () if event.frames or event.type is None else tuple(frames_of(event, transcript))
     if apart:  # a report, or a log cut in two, gives them apart
         event = replace(event, frames=apart)
     frame = user_frame(event, transcript)
     made = read(event, transcript)
+    host = only_host(event, transcript)
     return Suspect(
-        event.type, event.text, event.rank, frame, quote(event), reading=made, asks=asked(event.text)
+        event.type,
+        event.text,
+        event.rank,
+        frame,
+        quote(event),
+        reading=made,
+        asks=asked(event.text),
+        host=host,
     )
 
 

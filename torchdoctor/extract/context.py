@@ -388,7 +388,7 @@ def _gfx(text: _Text) -> Iterator[Fact]:
     if "gfx" not in text.text:
         return
     own = pattern(_OWN_GFX).search(text.text)
-    names = {found[0] for found in pattern(r"\bgfx\d{3,4}[a-f]?\b").finditer(text.text)}
+    names = {found[0] for found in pattern(r"(?<![A-Za-z0-9])gfx\d{3,4}[a-f]?\b").finditer(text.text)}
     if own is not None:
         yield Fact.known("context.gfx", own[1], text.source(own.start()))
     elif len(names) == 1:

@@ -11,7 +11,15 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text, slurm
-from torchdoctor.extract.launcher_settings import gloo_interface, host, nccl_interface, one_machine, port
+from torchdoctor.extract.launcher_hosts import only_host, several_nodes
+from torchdoctor.extract.launcher_settings import (
+    gloo_interface,
+    host,
+    lost_script,
+    nccl_interface,
+    one_machine,
+    port,
+)
 from torchdoctor.extract.progress import is_step
 from torchdoctor.extract.rank_command import started_by
 from torchdoctor.model import Event, EventKind, Fact, Transcript
@@ -32,6 +40,9 @@ FACTS: dict[str, str] = {
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
     "launcher.too_many": "bool: more launchers of torchelastic than nodes ran at once",
     "launcher.alone": "str: why torchrun's nodes wait each for itself: no-endpoint or standalone",
+    "launcher.only_host": "text: the only machine, of several, on which this file was not found",
+    "launcher.lost_script": "text: the script that a shell was to read, above the message, and did not find",
+    "launcher.lost_at": "text: the line of the job script that asks for it",
     "launcher.two_programs": "bool: the group joins a server of a model and its trainer, two programs",
 }
 
@@ -68,19 +79,6 @@ _RUNS = ("_run_module_as_main", "_run_code")
 _RUNNERS = frozenset({"torch", "accelerate", "deepspeed", "debugpy", "ipykernel", "pdb", "horovod", "ray"})
 _IN_BIN = r".*[\\/](?:bin|Scripts)[\\/](?P<name>[\w.-]+?)(?:\.exe[\\/]__main__\.py)?"
 # what launchers are told, and print, of several machines
-_SEVERAL = (
-    r"(?:--n?nodes|--num[_-](?:machines|nodes)|SLURM_(?:JOB_NUM_NODES|NNODES)|\bn(?:um_)?nodes|\bnum_machines)"
-    r"[ =:]{1,3}(?:[2-9]\b|[1-9]\d{1,4}\b)"
-    r"|(?:--(?:node|machine)[_-]rank|\bNODE_RANK|SLURM_NODEID)[ =]{1,2}[1-9]"
-    r"|(?:\bsrun|#SBATCH|\bsbatch) (?:-\S+ ){0,6}-N ?(?:[2-9]\b|[1-9]\d{1,4}\b)"
-    r"|\bcmd = pdsh "
-)
-_SEVERAL_MARKS = ("node", "NODE", "machine", " -N", "pdsh")
-_ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
-_BOTH_RANKS = r"\brank ?[=:] ?(\d{1,6}),? ?\(?local_rank ?[=:] ?(\d{1,4})\b"
-_RANK_AND_CARD = r"\brank (\d{1,6}) nranks \d{1,6} cudaDev ([1-9]\d?)\b"  # 0: it may see one card alone
-_MOST_GPUS = 16  # that one machine has
-_OF_RANKS = (EventKind.NCCL, EventKind.WATCHDOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 _PER_NODE = r"--nproc[-_]per[-_]node[ =](\d{1,3})\b|\bnproc_per_node +: (\d{1,3})\b"
 _JOINS = (
     "StatelessProcessGroup", "stateless_init_process_group", "PyNcclCommunicator(pg,", "init_communicator",
@@ -148,7 +146,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     command = _command(event, transcript)
     if command:
         yield "command", command
-    if _several_nodes(transcript):
+    if several_nodes(transcript):
         yield "several_nodes", True
     elif one_machine(transcript):
         yield "one_machine", True
@@ -167,6 +165,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     interface = nccl_interface(transcript)
     if interface:
         yield "nccl_interface", interface
+    lone = only_host(event, transcript)
+    if lone is not None:
+        yield "only_host", lone
+    lost = lost_script(event, transcript)
+    if lost is not None:
+        yield "lost_script", lost[0]
+        yield "lost_at", lost[1]
     if _two_programs(transcript):
         yield "two_programs", True
     alone = _alone(transcript)
@@ -242,29 +247,6 @@ def _starts(program: str, line: str) -> bool:
 
 
 @once_a_text
-def _several_nodes(transcript: Transcript) -> bool:
-    hosts = set()
-    for event in transcript.events:
-        text = event.text  # a job script's options are comments
-        if any(mark in text for mark in _SEVERAL_MARKS) and pattern(_SEVERAL).search(text):
-            return True
-        if event.quoted:
-            continue
-        if event.host and (event.rank is not None or event.kind in _OF_RANKS):
-            hosts.add(event.host)
-            if pattern(_ADDRESS).fullmatch(event.host):  # Ray and pdsh: another machine
-                return True
-        if len(hosts) > 1 or (event.rank is not None and event.rank >= _MOST_GPUS):
-            return True
-        both = pattern(_BOTH_RANKS).search(text) if "local_rank" in text else None
-        if "cudaDev" in text:
-            both = pattern(_RANK_AND_CARD).search(text)
-        if both is not None and int(both[1]) > int(both[2]):
-            return True
-    return False
-
-
-@once_a_text
 def _per_node(transcript: Transcript) -> int:
     for event in transcript.events:
         found = pattern(_PER_NODE).search(event.text) if "nproc" in event.text else None
@@ -299,7 +281,7 @@ def _alone(transcript: Transcript) -> str:
     """What keeps the nodes from meeting, in the command or in what torchrun says of it; "" for nothing."""
     text = "\n".join(event.text for event in transcript.events)
     missed = any("RendezvousTimeoutError" in (event.type or "") for event in transcript.events)
-    if not missed and not _several_nodes(transcript):
+    if not missed and not several_nodes(transcript):
         return ""
     if pattern(_STANDALONE).search(text):
         return "standalone"
@@ -324,7 +306,7 @@ def _too_many(transcript: Transcript) -> bool:
     text = "\n".join(texts)
     hosts, tasks = slurm.ended(text)
     nodes = slurm.nodes(text) or hosts
-    if not nodes and _several_nodes(transcript):
+    if not nodes and several_nodes(transcript):
         return False
     return max(launchers, tasks) > max(nodes, 1)
 

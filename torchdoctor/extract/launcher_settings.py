@@ -1,9 +1,12 @@
-"""What the text sets for the ranks to meet: one machine, the master's address and port, Gloo's interface."""
+"""What the text sets for the ranks to meet: one machine, the master's address and port, Gloo's interface.
+
+And the script that was to set it up, where the shell did not find it.
+"""
 
 from __future__ import annotations
 
 from torchdoctor.extract import once_a_text
-from torchdoctor.model import Transcript
+from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
 _GLOO = r"\bGLOO_SOCKET_IFNAME=[\"']?([A-Za-z][\w.-]{0,14})"
@@ -78,3 +81,17 @@ def _interface(transcript: Transcript, variable: str, form: str) -> str:
     """What the variable is set to, as the text says first; "" where it does not."""
     texts = (event.text for event in transcript.events if variable in event.text)
     return next((found[1] for found in map(pattern(form).search, texts) if found is not None), "")
+
+
+_LOST = (
+    r"^\s*(?P<by>\S{1,300}): line (?P<line>\d{1,5}): "
+    r"(?P<path>\S{0,300}/(?!torchrun:)\S{1,100}): No such file or directory\s*$"
+)
+
+
+def lost_script(event: Event, transcript: Transcript) -> tuple[str, str] | None:
+    """(path, line of the script that asks for it) of what bash was to read above, and did not find."""
+    for one in transcript.events[: event.id]:
+        if not one.quoted and (lost := pattern(_LOST).match(one.text[:800])) is not None:
+            return lost["path"], lost["line"]
+    return None

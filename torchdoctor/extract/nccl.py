@@ -76,7 +76,11 @@ _DUPLICATE = (
 _INDEX = r" \[(\d{1,3})\] [^\n]{0,80}$"  # "host:pid:tid [1] init.cc:795 NCCL WARN ": the current device
 
 # NCCL WARN lines of healthy runs
-_HARMLESS = ("Failed to open libibverbs", "Connection closed by localRank", "Cuda driver version", "GDRCOPY")
+_HARMLESS = (
+    "Failed to open libibverbs", "Connection closed by localRank", "Cuda driver version", "GDRCOPY",
+    "pfn_hsa_system_get_info failed",
+)  # fmt: skip
+_OF_HIP = "[FATAL ERROR]: HIP failure: "  # RCCL's own words for what HIP answered
 
 _REASONS = (
     ("shm", ("/dev/shm", "shared memory segment", "posix_fallocate", "shm_open")),
@@ -185,7 +189,8 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "error_class", _error_class(text)
     last = _last_error(event, transcript)
     warned = _warnings(transcript)
-    reason = " | ".join(part for part in (last if last != warned else None, warned) if part)
+    told_last = last if last != warned and not any(mark in (last or "") for mark in _HARMLESS) else None
+    reason = " | ".join(part for part in (told_last, warned) if part)
     yield "last_error", last
     if any("NCCL INFO" in one.text for one in transcript.events):
         yield "logged", True
@@ -301,9 +306,9 @@ def _warnings(transcript: Transcript) -> str:
     """All different NCCL WARN messages of the text, joined."""
     messages: dict[str, None] = {}
     for event in transcript.events:
-        if "NCCL WARN" in event.text and not event.quoted:
+        if not event.quoted and ("NCCL WARN" in event.text or _OF_HIP in event.text):
             for line in event.text.split("\n"):
-                message = line.partition("NCCL WARN")[2].strip()
+                message = line.partition("NCCL WARN")[2].strip() or line.partition(_OF_HIP)[2].strip()
                 if message and not any(mark in message for mark in _HARMLESS):
                     messages[message] = None
     text = " | ".join(messages)[:LIMIT]

@@ -16,8 +16,8 @@ _NODES = (
     rf"(?:--nn?odes[= ]|SLURM_(?:JOB_NUM_NODES|NNODES)=|(?:\bsrun|#SBATCH|\bsbatch) {_OPTIONS}-N ?)"
     r"(\d{1,4})\b"
 )
-_ENDED = r"\bsrun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>\d[\d,-]{0,60}): "
-_LEFT = rf"{_ENDED}Exited with exit code (?P<code>\d{{1,3}})"
+ENDED = r"\bsrun: error: (?P<host>[\w.-]{1,64}): tasks? (?P<tasks>\d[\d,-]{0,60}): "
+_LEFT = rf"{ENDED}Exited with exit code (?P<code>\d{{1,3}})"
 _GPUS = r"--gpus-per-task[= ](?:[\w.-]+:)?(\d{1,3})\b"
 # Slurm's own lines, its variables, and the file that sbatch writes
 JOB = (
@@ -66,6 +66,6 @@ def left_alone(text: str) -> tuple[int, str] | None:
 
 def ended(text: str) -> tuple[int, int]:
     """How many hosts srun names whose tasks failed, and how many tasks there are at least."""
-    found = list(pattern(_ENDED).finditer(text)) if "srun: error: " in text else []
+    found = list(pattern(ENDED).finditer(text)) if "srun: error: " in text else []
     numbers = [int(part) for one in found for part in re.findall(r"\d+", one["tasks"])]
     return len({one["host"] for one in found}), max(numbers, default=-1) + 1

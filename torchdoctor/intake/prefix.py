@@ -343,6 +343,9 @@ _HOST = (
 )
 
 
+_ADDRESSED = r"((?:\d{1,3}\.){3}\d{1,3}): "  # pdsh names a machine by what its list calls it
+
+
 def _take_learned(
     text: str, at: int, mark: Mark, keys: list[str], learned: list[Shape]
 ) -> tuple[int, bool] | None:
@@ -361,5 +364,8 @@ def _take_learned(
                         mark.host = before
                 elif mark.host is None and pattern(_HOST).match(name):
                     mark.host = name
+            address = pattern(_ADDRESSED).match(found[0]) if mark.host is None else None
+            if address is not None:
+                mark.host = address[1]
             return found.end(), shape.tag
     return None

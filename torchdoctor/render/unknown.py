@@ -143,6 +143,8 @@ def _of_installation(item: Reading) -> str:
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
         "none-offered": f"The index offers no release of {name} at all, or is not reached.",
+        "no-index": f"pip was told to ask no index, and the folders it may look into have no {name}.",
+        "no-index-build": f"pip builds in an environment of its own, and may ask no index for {name}.",
         "other-index": f"The only index that was asked, {item.place}, has no {name}.",
         "wheel": f"{name} is made for another Python, system or processor, as its name says.",
         "managed": "This Python belongs to the system, which keeps pip out of it.",
@@ -309,6 +311,11 @@ def _of_data(item: Suspect) -> str:
             f"takes {unfit['takes']}. A method's first one is self."
         )
     path = re.search(r"'([^'\n]{1,200})'", item.message)
+    if path is not None and item.host:
+        return (
+            f"Look at the path on {item.host}, `ssh {item.host} ls -ld '{path[1]}'`: what another host has, "
+            "or rank 0 wrote there, is to be copied to this one, or to lie on storage that all of them mount."
+        )
     if kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError") and path is not None:
         return _look_at(path[1])
     named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())

@@ -75,6 +75,13 @@ def installation_step(item: Reading) -> str:
         return "Install into an environment of your own: `python3 -m venv .venv && . .venv/bin/activate`."
     step = {
         "none-offered": f"Check the name, and that the index is reached: `pip index versions {name}`.",
+        "no-index": (
+            f"Put its wheel into a folder, `pip download {name} -d wheels` where there is a network, and add "
+            "`--find-links wheels`; or leave --no-index out."
+        ),
+        "no-index-build": (
+            f"Build with what is installed, {name} included: `pip install --no-build-isolation {item.owner}`."
+        ),
         "other-index": (
             f"Install {name} from PyPI: `pip install {name}` without --index-url, or name torch's index as "
             "--extra-index-url beside PyPI. That of torch's wheels has what torch needs, and little else."
