@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice, takewhile
 
 from torchdoctor.engine.finding import Finding
@@ -27,8 +27,13 @@ _LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.err
 
 def is_context(finding: Finding, transcript: Transcript) -> bool:
     """Does the finding rest only on what a process warned of, logged as a remark, or printed and went on?"""
-    live = [one for one in finding.occurrences if not one.event.recovered]
-    return all(_is_remark(one.event, transcript) for one in live)
+    live = [one.event for one in finding.occurrences if not one.event.recovered]
+    remarks = {event.id for event in live if _is_remark(event, transcript)}
+    # what a program caught and printed before, and goes on from, is no more when it prints that last
+    printed = {event.text for event in live if event.id in remarks}
+    return all(
+        event.id in remarks or (event.kind is EventKind.LOG and event.text in printed) for event in live
+    )
 
 
 def _is_remark(event: Event, transcript: Transcript) -> bool:
@@ -89,9 +94,13 @@ def went_on(event: Event, transcript: Transcript) -> bool:
 
 def _repeats_after(event: Event, transcript: Transcript) -> bool:
     """Does the same stream print lines of one form behind an event, other numbers in them, as a loop does?"""
+    return _loops(event, transcript.events[event.id + 1 : event.id + 1 + _LOOK_BACK])
+
+
+def _loops(event: Event, beside: Sequence[Event]) -> bool:
     shapes = Counter(
         pattern(r"\d+").sub("0", other.text[:_COLUMNS])
-        for other in transcript.events[event.id + 1 : event.id + 1 + _LOOK_BACK]
+        for other in beside
         if other.kind is EventKind.LOG and other.stream == event.stream and not is_failure(other)
     )
     return max(shapes.values(), default=0) >= _LOOPS
@@ -130,7 +139,7 @@ def _stopped(event: Event) -> bool:
 
 def _moved(event: Event, transcript: Transcript) -> bool:
     before = transcript.events[max(0, event.id - _LOOK_BACK) : event.id]
-    return sum(steps_shown(one.text) for one in before) >= _STEPS
+    return sum(steps_shown(one.text) for one in before) >= _STEPS or _loops(event, before)
 
 
 def without_own_code(live: list[Finding], transcript: Transcript) -> list[Finding]:

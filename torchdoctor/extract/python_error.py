@@ -6,6 +6,8 @@ torch's C++ is none of them, whatever class it comes in.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, torch_extensions
@@ -16,7 +18,7 @@ FACTS: dict[str, str] = {
     "python.own_code": "bool: the user's own line raised it, or Python did over that line",
     "python.kind": "str: last part of the exception's class name",
     "python.suggests": "str: what Python says it may have been: Did you mean …",
-    "python.unimported": "str: the module that Python says may not have been imported",
+    "python.unimported": "str: the module that was not imported, by what Python or the line itself says",
     "python.name": "str: the name, key, file or module that the message is about",
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
@@ -65,7 +67,7 @@ _FORMS = {
         r"|is not in list|empty (?:range|separator)|substring not found|unknown url type|^time data "
         r"|dictionary update sequence|Sample larger than population|range\(\) arg"
     ),
-    "IndexError": r"(?:list|tuple|string|range object|bytearray) index out of range|pop from (?:an )?empty",
+    "IndexError": r"(?:list|tuple|string|range object|bytearray)(?: assignment)? index out of range|pop from (?:an )?empty",
     "KeyError": r"(?P<name>.{1,200})",
     "ZeroDivisionError": r"division|modulo",
     "FileNotFoundError": r"\[Errno 2\] [^:\n]{1,80}: '(?P<name>[^']{1,400})'|\[WinError [23]\]",
@@ -106,6 +108,11 @@ _BUILDERS = ("/build_meta.py", "/pip-build-env-", "/pip-install-", "/pip-req-bui
 _ARGPARSE = r"^\S+\.py: error: "
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
 _UNIMPORTED = r"forget to import '(?P<what>[\w.]{1,200})'"
+# under which name the documentation of each has it imported
+_ALIASES = {
+    "np": "numpy as np", "pd": "pandas as pd", "plt": "matplotlib.pyplot as plt", "torch": "torch",
+    "nn": "torch.nn as nn", "F": "torch.nn.functional as F", "optim": "torch.optim as optim",
+}  # fmt: skip
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -147,10 +154,22 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if unpacked is not None:
         yield "archive_file", unpacked["file"]
     text = event.text[:4_000]
-    for fact, sign, words in (("suggests", "ou mean", _SUGGESTS), ("unimported", " to import ", _UNIMPORTED)):
-        said = pattern(words).search(text) if sign in text else None
-        if said is not None:
-            yield fact, said["what"].strip()
+    if "ou mean" in text and (said := pattern(_SUGGESTS).search(text)) is not None:
+        yield "suggests", said["what"].strip()
+    if " to import " in text and (said := pattern(_UNIMPORTED).search(text)) is not None:
+        yield "unimported", said["what"]
+    else:
+        yield "unimported", _unimported(kind, groups.get("name") or "", event.frames)
+
+
+def _unimported(kind: str, name: str, frames: tuple[Frame, ...]) -> str | None:
+    """What a line takes for imported: an alias, or a module of Python that it asks for an attribute."""
+    code = frames[-1].code if frames else ""
+    if kind == "ModuleNotFoundError":
+        return _ALIASES.get(name) if _ALIASES.get(name) != name else None
+    if kind != "NameError" or pattern(rf"\b{re.escape(name)}\.[A-Za-z_]").search(code) is None:
+        return None
+    return _ALIASES.get(name) or (name if name in sys.stdlib_module_names else None)
 
 
 def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:
