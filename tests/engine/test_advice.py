@@ -1402,6 +1402,105 @@ BY_VALUE = [
         "Leave memory for RCCL",
         "pfn_hsa",
     ),
+    (  # what only predicts, called by what trains
+        "Traceback (most recent call last):\n"
+        '  File "/srv/rec/train_rank.py", line 140, in train_rank\n    rows = score_pairs(model, users)\n'
+        '  File "/srv/rec/train_rank.py", line 61, in score_pairs\n    vectors = model(users)\n'
+        '  File "/srv/venv/lib/python3.12/site-packages/torch/nn/modules/module.py", line 1775, in _wrapped_call_impl\n'
+        "    return self._call_impl(*args, **kwargs)\n"
+        '  File "/srv/rec/towers.py", line 33, in forward\n    x = torch.cat([a, b], dim=-1)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 5.10 GiB. GPU 0 has a total capacity of 23.60 GiB of which 1.20 GiB is free.",
+        "Give score_pairs a smaller batch",
+        "gradient",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/Users/u/ComfyUI/nodes.py", line 338, in decode\n    images = vae.decode(latent)\n'
+        '  File "/Users/u/ComfyUI/comfy/sd.py", line 1249, in decode\n    out = self.first_stage_model.decode(samples)\n'
+        "RuntimeError: MPS backend out of memory (MPS allocated: 11.02 GiB, other allocations: 2.10 GiB, max allowed: 18.13 GiB). Tried to allocate 5.60 GiB on private pool.",
+        "Put the node VAE Decode (Tiled)",
+        "Start ComfyUI with --lowvram",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/news/fit.py", line 31, in build\n    model = AutoModelForSequenceClassification.from_pretrained(path, num_labels=4)\n'
+        '  File "/srv/venv/lib/python3.11/site-packages/transformers/modeling_utils.py", line 4852, in _load_pretrained_model\n'
+        '    raise RuntimeError(f"Error(s) in loading state_dict for {model.__class__.__name__}:")\n'
+        "RuntimeError: Error(s) in loading state_dict for RobertaForSequenceClassification:\n"
+        "\tsize mismatch for classifier.out_proj.weight: copying a param with shape torch.Size([7, 768]) from checkpoint, the shape in current model is torch.Size([4, 768]).\n"
+        "\tYou may consider adding `ignore_mismatched_sizes=True` in the model `from_pretrained` method.",
+        "Pass ignore_mismatched_sizes=True to from_pretrained, and train the new head: classifier.out_proj.weight is [7, 768]",
+        "strict=False",
+    ),
+    (  # a model of one's own
+        "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1422: indexSelectLargeIndex: block: [3,0,0], thread: [1,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lm/fit.py", line 90, in step\n    hidden = self.model(input_ids)\n'
+        '  File "/srv/lm/net.py", line 12, in forward\n    if torch.isnan(x).any():\n'
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "Build the model with a row for every token, vocab_size=len(tokenizer)",
+        "resize_token_embeddings",
+    ),
+    (  # a new model in each trial
+        "/pytorch/aten/src/ATen/native/cuda/Indexing.cu:1422: indexSelectLargeIndex: block: [3,0,0], thread: [1,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/sum/tune.py", line 70, in <module>\n    best = trainer.hyperparameter_search(direction="minimize")\n'
+        '  File "/srv/venv/lib/python3.11/site-packages/transformers/trainer.py", line 3473, in hyperparameter_search\n    best_run = backend_obj.run(self, n_trials, direction, **kwargs)\n'
+        '  File "/srv/venv/lib/python3.11/site-packages/transformers/models/t5/modeling_t5.py", line 1034, in forward\n    cache_position = torch.arange(\n'
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "In model_init, call model.resize_token_embeddings",
+        "labels",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/amt/data.py", line 77, in collate\n    audio = torch.stack(clips)\n'
+        "RuntimeError: stack expects each tensor to be equal size, but got [2, 441000] at entry 0 and [1, 441000] at entry 3",
+        "Give every recording the channels that the model takes (mono: x.float().mean(0",
+        "pad_sequence",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/cls/data.py", line 77, in collate\n    batch = torch.stack(pictures)\n'
+        "RuntimeError: stack expects each tensor to be equal size, but got [3, 224, 224] at entry 0 and [1, 224, 224] at entry 5",
+        "Read every picture with the same channels",
+        "Resize",
+    ),
+    (  # boxes, whose number differs
+        "Traceback (most recent call last):\n"
+        '  File "/srv/det/data.py", line 77, in collate\n    boxes = torch.stack(boxes)\n'
+        "RuntimeError: stack expects each tensor to be equal size, but got [3, 4] at entry 0 and [1, 4] at entry 5",
+        "Pad in a collate function",
+        "channels that",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/gnn/net.py", line 52, in neighbours\n    near = near * torch.block_diag(*[torch.ones((n, n)) for n in sizes])\n'
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+        "Make the new tensor in this line where the others are",
+        "model.to(device)",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/gnn/net.py", line 52, in neighbours\n    near = near * torch.ones((n, n), device=self.device)\n'
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+        "Move model and batch to one device",
+        "Make the new tensor",
+    ),
+    (
+        "TypeError: StepLR.__init__() got an unexpected keyword argument 'verbose'",
+        "Take verbose out of StepLR(",
+        "install",
+    ),
+    (
+        "RuntimeError: Given normalized_shape=[21], expected input with shape [*, 21], but got input of size[8, 77, 20]",
+        "Give the model the width of its input",
+        "permute",
+    ),
+    (
+        "RuntimeError: Given normalized_shape=[96], expected input with shape [*, 96], but got input of size[8, 96, 14, 14]",
+        "Put the features last for the norm, x.movedim(1, -1)",
+        "width of its input",
+    ),
 ]
 
 

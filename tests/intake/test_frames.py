@@ -402,6 +402,19 @@ def test_behind_the_tag_of_a_rank_a_broken_frame_is_joined_too() -> None:
     ]
 
 
+def test_a_narrow_console_breaks_the_name_of_the_function_too() -> None:
+    mender = FrameMender()
+    lines = ['  File "C:\\net\\modu', 'les\\mod.py", line 9', ", in wrapped_call_i"]
+    assert len({len(line) for line in lines}) == 1
+    whole = "".join(lines)
+    assert [mender.take(number, line) for number, line in enumerate(lines)] == [[], [], []]
+    assert mender.take(3, "mpl") == [(0, whole + "mpl")]
+    assert [mender.take(number, line) for number, line in enumerate(lines)] == [[], [], []]
+    assert mender.take(3, "    x = net(x)") == [(0, whole), (3, "    x = net(x)")]
+    assert [mender.take(number, line) for number, line in enumerate(lines)] == [[], [], []]
+    assert mender.rest() == [(0, whole)]
+
+
 def test_what_only_begins_like_one_is_given_back() -> None:
     mender = FrameMender()
     assert mender.take(3, "File ") == []

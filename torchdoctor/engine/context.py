@@ -27,13 +27,15 @@ _LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.err
 
 def is_context(finding: Finding, transcript: Transcript) -> bool:
     """Does the finding rest only on what a process warned of, logged as a remark, or printed and went on?"""
+    live = [one for one in finding.occurrences if not one.event.recovered]
+    return all(_is_remark(one.event, transcript) for one in live)
+
+
+def was_got_over(finding: Finding, transcript: Transcript) -> bool:
+    """Did the program print the same before, and go on? Then it is no end where it is printed last."""
     live = [one.event for one in finding.occurrences if not one.event.recovered]
-    remarks = {event.id for event in live if _is_remark(event, transcript)}
-    # what a program caught and printed before, and goes on from, is no more when it prints that last
-    printed = {event.text for event in live if event.id in remarks}
-    return all(
-        event.id in remarks or (event.kind is EventKind.LOG and event.text in printed) for event in live
-    )
+    over = {event.text for event in live if _is_remark(event, transcript)}
+    return all(event.kind is EventKind.LOG and event.text in over for event in live)
 
 
 def _is_remark(event: Event, transcript: Transcript) -> bool:

@@ -13,6 +13,12 @@ from torchdoctor.patterns import Patterns, search
 NEIGHBOURS = 200
 _FEW = 4  # events
 _NAN = r"(?<![\w.'\"/(-])(?:nan|NaN)(?![\w.'\"/(-])"  # a number, and no name
+# torch's functions that make a tensor of no other one
+_MAKES = (
+    r"\btorch\.(?:ones|zeros|empty|full|eye|arange|linspace|logspace|rand|randn|randint|randperm|tensor"
+    r"|as_tensor|from_numpy|FloatTensor|LongTensor|Tensor)\("
+)
+_PLACES = ("device", ".to(", ".cuda(", ".type_as(")
 _LACKING = ("cannot import name", " has no attribute ", " is not a package")
 
 
@@ -26,6 +32,7 @@ FACTS = {
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
+    "event.makes_tensor": "bool: that line makes a tensor and says nowhere on which device",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
     "event.torch_called_by": "text: package that called torch: the one the user called, or the class's own",
     "event.shadowing": "text: the user's own file that was taken where a module of that name was meant",
@@ -229,9 +236,9 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return tuple(dict.fromkeys(frame.function for frame in frames))
     if key == "code":
         return " | ".join(frame.code for frame in frames if frame.code)
-    if key == "last_code":
-        last = (event.frames or frames)[-1:]
-        return last[0].code or None if last else None
+    if key in ("last_code", "makes_tensor"):
+        code = _last_code(event.frames or frames)
+        return _makes_tensor(code) if key == "makes_tensor" else code or None
     if key == "raised_in":
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
@@ -255,6 +262,15 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         inner = wrapped(event, transcript)
         return _short(inner) if inner is not None else None
     return None
+
+
+def _last_code(frames: Sequence[Frame]) -> str:
+    return frames[-1].code if frames else ""
+
+
+def _makes_tensor(code: str) -> bool:
+    """Is a tensor made here without a device, which is then the CPU's?"""
+    return search(_MAKES, code, "torch.") is not None and not any(word in code for word in _PLACES)
 
 
 def _whose_file(key: str, event: Event, frames: list[Frame], transcript: Transcript) -> str | None:

@@ -44,6 +44,7 @@ NAMESPACES = {
     "download": "download",
     "kernel": "kernel",
     "batch": "batch",
+    "shapes": "shapes",
     "numeric": "numeric",
     "numpy_api": "numpy_api",
     "asked": "asked",

@@ -46,6 +46,7 @@ FACTS: dict[str, str] = {
     "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
     "oom.evaluation_with_grad": "bool: under a function named like validate, none in it trains, and no frame "
     "shows no_grad",
+    "oom.predicts_in": "text: function named for predicting that calls the model, within one that trains",
     "oom.gradients_off": "bool: a quoted line shows no_grad or inference_mode; unknown otherwise",
     "oom.collects_outputs": "bool: a loop without gradients appends what a model returns",
     "oom.loading_checkpoint": "bool: torch.load was restoring a tensor to its old device",
@@ -106,6 +107,7 @@ _SOURCES = {
     "startup": r"\((\d{1,7}(?:\.\d{1,9})?)/(\d{1,7}(?:\.\d{1,9})?) GiB\) on startup is less than desired",
     "evaluation": r"(?:^|_)(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?|test)(?:_|$|\d)",
     "training": r"(?:^|_)(?:train(?:ing)?|finetune|fit|backward)(?:_|$|\d)",
+    "predicting": r"(?:^|_)(?:generate|predict|infer(?:ence)?|score|scoring)(?:_|$|\d)",
     # "outputs.append(model(x))"
     "collects": r"\.append\(\s{0,8}[\w.\[\]]{1,80}\(",
     # "running_loss += loss", "losses.append(loss)", without .item(), .detach(), float()
@@ -310,6 +312,7 @@ def _from_frames(frames: list[Frame]) -> Iterator[Found]:
     evaluates = _evaluates(frames)
     grad_off = any(mark in place for place in places for mark in GRAD_OFF)
     yield "evaluation_with_grad", evaluates and not grad_off
+    yield "predicts_in", _predicts_in(frames)
     if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
         yield "gradients_off", True
 
@@ -323,6 +326,19 @@ def _evaluates(frames: list[Frame]) -> bool:
         if trains is not evaluates:
             return evaluates
     return False
+
+
+def _predicts_in(frames: list[Frame]) -> str | None:
+    """The user's own function that calls the model, where its name says that nothing is trained in it."""
+    files = [frame.file.replace("\\", "/") for frame in frames]
+    called = next((n for n, file in enumerate(files) if file.endswith("torch/nn/modules/module.py")), 0)
+    if called == 0:
+        return None
+    caller = frames[called - 1]
+    if caller.package or _PATTERNS["training"].search(caller.function):
+        return None
+    around = any(_PATTERNS["training"].search(frame.function) for frame in frames[: called - 1])
+    return caller.function if around and _PATTERNS["predicting"].search(caller.function) else None
 
 
 def _collects(frames: list[Frame]) -> bool:

@@ -17,7 +17,8 @@ _BEGUN = (
 )
 _WHOLE = r'(?:.{0,120}\s)?File "[^"\n]{1,400}", line \d{1,9}(?P<where>, in \S[^"\n]*)?\s*$'
 _PIECE = r"[^\s\"'][^\"'\n]{0,200}[\\/][^\"'\n]{0,200}$"  # of a path, which fills a line of its own
-_PIECES = 4
+_PIECES = 8  # of a long path in a narrow console
+_GOES_ON = r"(?:\d{0,9}, in )?[\w<>]{1,100}\s*$"  # the number, the function's name, behind a full line
 _MOST = 20  # physical lines that one flattened traceback is looked for in
 _NAME = r'\s*"name": "([A-Za-z]\w*(?:Error|Exception))",\s*$'
 _MESSAGE = r'\s*"message": "(.*)",\s*$'
@@ -27,24 +28,33 @@ _KEYS = r'\s*(?:\{\s*)?"(?:name|message|stack)":? ?"'
 class FrameMender:
     """Takes physical lines; a frame that was broken, or lost its front, comes back whole."""
 
-    __slots__ = ("_held", "_text")
+    __slots__ = ("_full", "_held", "_text", "_width")
 
     def __init__(self) -> None:
         self._held: list[tuple[int, str]] = []  # the lines of a frame that goes on in the next one
         self._text = ""  # what they say together
+        self._width = 0  # of its first line
+        self._full = 0  # its width, where it is whole and its last line full: the name may go on
 
     def take(self, number: int, text: str) -> list[tuple[int, str]] | None:
         """The lines to read instead of this one, numbered; None to read it as it stands."""
+        if self._full:
+            width, done = self._full, self.rest()
+            if pattern(_GOES_ON).match(text):
+                return self._whole(done[0][0], done[0][1] + text.rstrip(), text, width)
+            read = self.take(number, text)
+            return done + ([(number, text)] if read is None else read)
         held, self._held = self._held, []
         if held:
             joined, whole = _grown(self._text, text)
             if whole:
-                return [(held[0][0], joined)]
+                return self._whole(held[0][0], joined, text, self._width)
             if joined and len(held) < _PIECES:
                 self._held, self._text = [*held, (number, text)], joined
                 return []
         if "File" in text and pattern(_BEGUN).match(text.rstrip("\r\n")):
             self._held, self._text = [(number, text)], text.rstrip("\r\n")
+            self._width = len(self._text)
             return held
         if '.py", line ' in text and pattern(_CUT).match(text):
             return [*held, (number, f'  File "{text.strip()}')]
@@ -52,8 +62,15 @@ class FrameMender:
 
     def rest(self) -> list[tuple[int, str]]:
         """What is still held when the input ends."""
-        held, self._held = self._held, []
+        held, self._held, self._full = self._held, [], 0
         return held
+
+    def _whole(self, number: int, joined: str, last: str, width: int) -> list[tuple[int, str]]:
+        """A whole frame, unless its last line is as long as its first."""
+        if len(last.rstrip("\r\n")) != width:
+            return [(number, joined)]
+        self._held, self._full = [(number, joined)], width
+        return []
 
 
 def _grown(begun: str, text: str) -> tuple[str, bool]:
