@@ -31,11 +31,14 @@ def is_context(finding: Finding, transcript: Transcript) -> bool:
     return all(_is_remark(one.event, transcript) for one in live)
 
 
-def was_got_over(finding: Finding, transcript: Transcript) -> bool:
-    """Did the program print the same before, and go on? Then it is no end where it is printed last."""
+def is_repeated(finding: Finding, transcript: Transcript) -> bool:
+    """Did the program print the same before, and go on, and another failure stands below the last of them?"""
     live = [one.event for one in finding.occurrences if not one.event.recovered]
-    over = {event.text for event in live if _is_remark(event, transcript)}
-    return all(event.kind is EventKind.LOG and event.text in over for event in live)
+    below = transcript.events[max((event.id for event in live), default=0) + 1 :]
+    if any(event.kind is not EventKind.LOG for event in live) or not any(map(is_failure, below)):
+        return False
+    got_over = [event for event in live if _is_remark(event, transcript)]
+    return len(got_over) < len(live) and {event.text for event in live} == {one.text for one in got_over}
 
 
 def _is_remark(event: Event, transcript: Transcript) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchdoctor.engine import suspect
-from torchdoctor.engine.context import ended, is_context, was_got_over, went_on
+from torchdoctor.engine.context import ended, is_context, is_repeated, went_on
 from torchdoctor.engine.echo import PEER_CAUSES
 from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.rank import got_over, only_warned
@@ -61,12 +61,14 @@ def _is_of_others(head: Finding, rank: int) -> bool:
 def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: bool) -> str:
     """Why what was only said on the way is no cause: something else ended the run, or nothing did."""
     head, under = chain
-    on_the_way = is_context(head, transcript) or (over and was_got_over(head, transcript))
-    if not on_the_way or (head.rule.severity is not Severity.FATAL and not by_hand):
+    repeated = is_repeated(head, transcript)
+    if not (repeated or is_context(head, transcript)) or (
+        head.rule.severity is not Severity.FATAL and not by_hand
+    ):
         return ""
     if any(not is_context(member, transcript) for member in under):
         return ""
-    if over:
+    if over or repeated:
         return "printed on the way; it is not what ended the run"
     gone_on = any(went_on(one.event, transcript) for one in head.occurrences)
     return "the run continued after it" if gone_on else ""

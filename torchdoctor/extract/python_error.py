@@ -67,7 +67,10 @@ _FORMS = {
         r"|is not in list|empty (?:range|separator)|substring not found|unknown url type|^time data "
         r"|dictionary update sequence|Sample larger than population|range\(\) arg"
     ),
-    "IndexError": r"(?:list|tuple|string|range object|bytearray)(?: assignment)? index out of range|pop from (?:an )?empty",
+    "IndexError": (
+        r"(?:list|tuple|string|range object|bytearray)(?: assignment)? index out of range"
+        r"|pop from (?:an )?empty"
+    ),
     "KeyError": r"(?P<name>.{1,200})",
     "ZeroDivisionError": r"division|modulo",
     "FileNotFoundError": r"\[Errno 2\] [^:\n]{1,80}: '(?P<name>[^']{1,400})'|\[WinError [23]\]",
