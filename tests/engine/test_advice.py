@@ -880,6 +880,48 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in <module>\n    sys.exit(main())\n'
+        "NameError: name 'sys' is not defined",
+        "Write `import sys` at the top",
+        "spelling",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in <module>\n    grid = np.meshgrid(a, b)\n'
+        "NameError: name 'np' is not defined",
+        "Write `import numpy as np` at the top",
+        "spelling",
+    ),
+    (  # a name of one's own
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in <module>\n    grid = mesh.build(a, b)\n'
+        "NameError: name 'mesh' is not defined",
+        "Define mesh before this line",
+        "import",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib-main/solve.py", line 13, in run\n    n = min(k, m)\n'
+        "TypeError: '<' not supported between instances of 'str' and 'int'",
+        "Compare the call with the definition",
+        "git pull",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib-main/solve.py", line 13, in run\n    n = solve(k, m, tol=1)\n'
+        "TypeError: solve() got an unexpected keyword argument 'tol'",
+        "Bring lib and the packages that it imports",
+        "spelling",
+    ),
+    (  # torch before 2.1 cannot grow segments, and prints its figures in this way
+        "RuntimeError: CUDA out of memory. Tried to allocate 2.53 GiB (GPU 0; 11.63 GiB total capacity; 1.60 GiB already "
+        "allocated; 2.43 GiB free; 8.11 GiB reserved in total by PyTorch) If reserved memory is >> allocated memory try "
+        "setting max_split_size_mb to avoid fragmentation.",
+        "Keep large blocks from being split",
+        "expandable_segments",
+    ),
     (  # the kernels are FlashInfer's, though torch's next call reports it
         "INFO 03-02 10:00:01 [core.py:58] Initializing a V1 LLM engine (v0.20.0) with config: model='org/Some-9B-NVFP4'\n"
         "Traceback (most recent call last):\n"
