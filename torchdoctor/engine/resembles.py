@@ -24,7 +24,11 @@ def with_resemblances(suspect: Suspect, rules: RuleSet) -> Suspect:
     """The suspect with the rules whose known messages come nearest to its own, at most three."""
     if suspect.message.startswith(PROCESS_ENDED) and suspect.message.removeprefix(PROCESS_ENDED).isdecimal():
         return suspect  # the words are those of every end, and the number is one that no rule knows
-    if (suspect.type or "").endswith(_NAMES_ONLY) or pattern(_ERRNO).search(suspect.message[:2_000]):
+    if (
+        not suspect.message
+        or (suspect.type or "").endswith(_NAMES_ONLY)
+        or pattern(_ERRNO).search(suspect.message[:2_000])
+    ):
         return suspect
     reading = suspect.reading
     if reading is not None and (

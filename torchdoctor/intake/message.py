@@ -35,7 +35,7 @@ _HINTS = (
 _NOT_MESSAGE = (
     "wandb:", "Killing subprocess", "Primary job", "Prompt executed", "Exception ignored ",
     "Exception in thread", "Process ", "```", "retry", "Retry", "attempt ", "Attempt ", "Trying again",
-    "[end of output]", "note: This error originates",
+    "[end of output]", "note: This error originates", "Set the environment variable HYDRA_FULL_ERROR",
 )  # fmt: skip
 # what Python itself says with these is one line; what stands below it was printed by the program
 _ONE_LINE = frozenset((

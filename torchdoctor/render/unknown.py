@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
 from torchdoctor.render.unknown_builds import build_step, installation_step
+from torchdoctor.render.unknown_data import look_at, of_data
 from torchdoctor.render.unknown_systems import by_hand, installed_by, step_on, when_ended
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 # the head above rules that are no diagnosis
 RESEMBLES = "Resembles these, but this message is not known for them"
 
-# a folder that Python's tempfile made, and that its maker deletes
-_TEMPORARY = r"[\\/]tmp[a-z0-9_]{8}[\\/]"
 _CUT_OFF = (
     "Explain the log as a whole: this one is cut off before the last line of the traceback, with the class "
     "and the message of the exception."
@@ -47,14 +46,8 @@ _NOT_OPENED = (
     r"(?:'(?P<quoted>[^'\n]{1,200})'|: (?P<bare>[\w.~/+-]{1,200})): (?:\[Errno \d+\] )?"
     r"(?:No such file or directory|Permission denied)$"
 )
-# Python, on a call that does not fit what was called
-_UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,80})'"
 # what a function raises on values that it does not take
 _OF_ARGUMENTS = ("ValueError", "AssertionError")
-_TAKES = (
-    r"(?P<called>[\w.]{1,100})\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? "
-    r"but (?P<given>\d+) (?:was|were) given"
-)
 
 
 def reading(item: Reading | None) -> str:
@@ -180,9 +173,9 @@ def next_step(item: Suspect) -> str:
                 "than the one it names: it says that this is not there."
             )
         if (path := re.search(_NOT_OPENED, item.message)) is not None:
-            return _look_at(path["quoted"] or path["bare"])
+            return look_at(path["quoted"] or path["bare"])
         return _READ_ON if item.message else _CUT_OFF
-    return _of_data(item) or by_hand(item.system) or _of_exception(item)
+    return of_data(item) or by_hand(item.system) or _of_exception(item)
 
 
 def _by_its_words(asks: str, read: Reading | None) -> str:
@@ -270,63 +263,6 @@ def _library_step(name: str) -> str:
     )
 
 
-def _look_at(path: str) -> str:
-    show = "dir" if "\\" in path else "ls -ld"
-    return f"Look at the path from the folder in which the program runs, as its user: `{show} '{path}'`."
-
-
-def _of_data(item: Suspect) -> str:
-    """For what Python says of a file or of another program, where a debugger shows nothing more."""
-    kind = (item.type or "").rpartition(".")[2]
-    if kind == "JSONDecodeError":
-        where = re.search(r"line \d+ column \d+", item.message)
-        reader = item.reading.function if item.reading is not None else None
-        by = f"{reader} reads" if reader else "is read there"
-        at = f", {where[0]}" if where is not None else ""
-        return (
-            f"Correct the JSON that {by}{at}: `python -m json.tool FILE` shows the place. Pack it again, if "
-            "it is part of an archive; an empty file, or a page of HTML, was not downloaded as meant."
-        )
-    if "CERTIFICATE_VERIFY_FAILED" in item.message and "expired" not in item.message:
-        name = "REQUESTS_CA_BUNDLE" if (item.type or "").startswith("requests.") else "SSL_CERT_FILE"
-        return (
-            f"Name the certificate of whoever signed the server's: `export {name}=/path/ca.pem`, in the "
-            "environment in which the program starts; or give the server one of a known authority."
-        )
-    if kind == "CalledProcessError" and re.search(_TEMPORARY, item.message) is not None:
-        return (
-            "Read what the command of the message printed above it: its input lay in a temporary folder, "
-            "which is gone by now, and it cannot be run again as it stands."
-        )
-    if kind == "CalledProcessError":
-        return "Run the command of the message by itself: what it prints says why it failed."
-    if (unfit := re.match(_UNEXPECTED, item.message)) is not None:
-        return (
-            f"Leave {unfit['name']} out where {unfit['called']}() is called, or use a release, or a class, "
-            "whose definition has it."
-        )
-    if (unfit := re.match(_TAKES, item.message)) is not None:
-        return (
-            f"Give {unfit['called']}() the parameters that its caller fills: {unfit['given']} came, and it "
-            f"takes {unfit['takes']}. A method's first one is self."
-        )
-    path = re.search(r"'([^'\n]{1,200})'", item.message)
-    if path is not None and item.host:
-        return (
-            f"Look at the path on {item.host}, `ssh {item.host} ls -ld '{path[1]}'`: what another host has, "
-            "or rank 0 wrote there, is to be copied to this one, or to lie on storage that all of them mount."
-        )
-    if kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError") and path is not None:
-        return _look_at(path[1])
-    named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())
-    if kind == "FileNotFoundError" and named is not None:
-        return (
-            f"Give it a file that is there, or what you mean by `{named[1]}` in the form that its "
-            "documentation names: it took that for the name of a file."
-        )
-    return ""
-
-
 def _of_package(item: Suspect, owner: str) -> str:
     """What a reader can change where a package's own code raised it."""
     read = item.reading
@@ -342,6 +278,12 @@ def _of_package(item: Suspect, owner: str) -> str:
             "Compare `architectures` in the config.json of the model that was loading with its weights: the "
             f"class named there has no {weight[1]}. Name the one made for them, or update {owner}, which may "
             "lack it."
+        )
+    if not item.message and (item.type or "").endswith("NotImplementedError"):
+        name = read.function if read is not None and read.function else owner
+        return (
+            f"Choose, in the settings, what {name} has a branch for: it raises this for every other value. "
+            f"Its source shows them{f' ({read.place})' if read is not None and read.place else ''}."
         )
     option = re.search(r"(?<![\w-])--[a-z][\w-]{1,60}", item.message)
     if option is not None:
