@@ -882,6 +882,76 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 BY_VALUE = [
     (
         "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    total = first + second\n'
+        "TypeError: unsupported operand type(s) for +: 'int' and 'str'",
+        "Convert one of the two values at this line",
+        "None at",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    total = first + second\n'
+        "TypeError: unsupported operand type(s) for +: 'int' and 'NoneType'",
+        "Find out what is None at this line, which joins int and NoneType",
+        "Convert one",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    fit(a, b, c=1)\n'
+        "TypeError: fit() got an unexpected keyword argument 'c'",
+        "Leave c out where fit() is called",
+        "Convert one",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    fit(a)\n'
+        "TypeError: Net.fit() missing 1 required positional argument: 'target'",
+        "Give Net.fit() also target where it is called",
+        "Leave",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    fit(a, b, c)\n'
+        "TypeError: fit() takes 2 positional arguments but 3 were given",
+        "Compare the call with the definition of fit(): it takes 2 arguments and was given 3",
+        "Leave",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    rows = [int(x) for x in line]\n'
+        "ValueError: invalid literal for int() with base 10: '2.50'",
+        "Read it with int(float(x)), or correct the data: 2.50",
+        "row of the data",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    rows = [int(x) for x in line]\n'
+        "ValueError: invalid literal for int() with base 10: 'n/a'",
+        "Correct or leave out the row of the data: 'n/a'",
+        "int(float",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    for i, batch in loader:\n'
+        "ValueError: not enough values to unpack (expected 2, got 1)",
+        "Unpack as many names as there are values: the line has 2, and 1 came",
+        "and more came",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    for i, batch in loader:\n'
+        "ValueError: too many values to unpack (expected 2)",
+        "Unpack as many names as there are values: the line has 2, and more came",
+        "enumerate",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    raise ValueError(SIZES)\n'
+        "ValueError: sizes differ",
+        "Look at the condition under which the line raises it",
+        "Print the values",
+    ),
+    (
+        "Traceback (most recent call last):\n"
         '  File "/srv/own/solve.py", line 13, in <module>\n    sys.exit(main())\n'
         "NameError: name 'sys' is not defined",
         "Write `import sys` at the top",
@@ -905,7 +975,7 @@ BY_VALUE = [
         "Traceback (most recent call last):\n"
         '  File "/srv/lib-main/solve.py", line 13, in run\n    n = min(k, m)\n'
         "TypeError: '<' not supported between instances of 'str' and 'int'",
-        "Compare the call with the definition",
+        "Convert one of the two values",
         "git pull",
     ),
     (

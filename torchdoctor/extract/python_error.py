@@ -19,6 +19,16 @@ FACTS: dict[str, str] = {
     "python.kind": "str: last part of the exception's class name",
     "python.suggests": "str: what Python says it may have been: Did you mean …",
     "python.unimported": "str: the module that was not imported, by what Python or the line itself says",
+    "python.call": "str: the function whose definition does not fit its call",
+    "python.unexpected": "str: the argument that it does not have",
+    "python.lacking": "str: the arguments that it asks for and was not given",
+    "python.takes": "int: how many positional arguments it takes, self of a method counted",
+    "python.given": "int: how many it was given",
+    "python.mixed": "str: the two types that an operator of the line got",
+    "python.decimal": "str: what int() was given, a number that is no whole one",
+    "python.no_number": "str: what int() or float() was given, which is no number",
+    "python.unpacks": "int: how many names a line unpacks into",
+    "python.unpacked": "int: how many values there were",
     "python.name": "str: the name, key, file or module that the message is about",
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
@@ -97,6 +107,19 @@ _FORMS = {
     "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
+# what these say in numbers and names
+_DETAILS = (
+    r"(?P<call>[\w.]{1,100})\(\) (?:got an unexpected keyword argument '(?P<unexpected>\w{1,80})'"
+    r"|missing \d+ required (?:positional|keyword-only) arguments?: (?P<lacking>'[^\n]{1,200}')"
+    r"|takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<given>\d+) (?:was|were) given)",
+    r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>\w{1,60})' and "
+    r"'(?P<other>\w{1,60})'",
+    r"invalid literal for int\(\) with base 10: '(?P<decimal>[+-]?\d{0,20}\.\d{0,20})'",
+    r"(?:invalid literal for int\(\) with base 10|could not convert string to float): "
+    r"(?P<no_number>'[^'\n]{0,80}')",
+    r"(?:not enough|too many) values to unpack "
+    r"\(expected (?P<unpacks>\d{1,6})(?:, got (?P<unpacked>\d{1,6}))?\)",
+)
 # web frameworks and servers of models; TorchServe loads a model in another file
 _HANDS_ON = frozenset((
     "starlette", "fastapi", "flask", "aiohttp", "tornado", "sanic", "django", "bentoml", "litserve",
@@ -141,6 +164,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
             yield from _unseen(name, event.frames)
+    if kind in ("TypeError", "ValueError"):
+        yield from _details(event.text[:2_000])
     if kind == "AttributeError":
         owner = groups.get("cls") or ""
         yield "module", groups.get("module")
@@ -163,6 +188,23 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "unimported", said["what"]
     else:
         yield "unimported", _unimported(kind, groups.get("name") or "", event.frames)
+
+
+def _details(text: str) -> Iterator[Found]:
+    """What the first form that fits says of the call, the two types, the text or the values."""
+    for form in _DETAILS:
+        if (found := pattern(form).search(text)) is None:
+            continue
+        said = {name: value for name, value in found.groupdict().items() if value is not None}
+        if "one" in said:
+            yield "mixed", f"{said['one']} and {said['other']}"
+            return
+        for name, value in said.items():
+            yield (
+                name,
+                int(value) if value.isdecimal() else value.replace("'", "") if name == "lacking" else value,
+            )
+        return
 
 
 def _unimported(kind: str, name: str, frames: tuple[Frame, ...]) -> str | None:
