@@ -137,7 +137,7 @@ def test_ways_out_keep_their_order_and_look_alikes_are_named(tree: Path) -> None
     assert alike[2] == "a special case, which replaces this rule where it is sure"
     text = in_text(page, 60)
     assert "\nExample\n  a line\n" in text
-    assert "  1. Wait.\n     $ sleep 5\n     $ echo done\n  2. Take the machine apart. (needs root)\n" in text
+    assert "  1. Wait.\n     $ sleep 5\n     $ echo done\n  2. Take the machine apart. (needs adm" in text
     assert "  torch 1.0 and later\n  - the pool `first` N is exhausted\n" in text
 
 

@@ -1613,6 +1613,114 @@ BY_VALUE = [
         "Put the features last for the norm, x.movedim(1, -1)",
         "width of its input",
     ),
+    (  # torchrun's own store, on its own machine
+        "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to (localhost, 29400).\n"
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.10/site-packages/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py", '
+        "line 155, in _create_tcp_store\n    store = TCPStore(\n"
+        "TimeoutError: The client socket has timed out after 60s while trying to connect to (localhost, 29400).",
+        "Start torchrun with a port of its own on 127.0.0.1",
+        "imeout",
+    ),
+    (  # one worker holds most of the node
+        "Loading checkpoint shards:  25%|##5       | 1/4 [00:15<00:45, 15.20s/it]\n"
+        "Loading checkpoint shards:  50%|#####     | 2/4 [00:30<00:30, 15.20s/it]\n"
+        "ray.exceptions.OutOfMemoryError: Task was killed due to the node running low on memory.\n"
+        "Memory on the node (IP: 10.0.0.4, ID: 5f) where the lease (lease ID: 7c, name=Actor.__init__, pid=812, memory used=96.40GB) "
+        "was running was 119.90GB / 125.40GB (0.956), which exceeds the memory usage threshold of 0.95. Ray killed this worker "
+        "(ID: a1) because it was the most recently scheduled task",
+        "Load the model in half precision (bfloat16)",
+        "fewer",
+    ),
+    (  # a server that no request had reached
+        "INFO:     Started server process [5120]\nINFO:     Application startup complete.\n"
+        "INFO:     Uvicorn running on http://0.0.0.0:9000 (Press CTRL+C to quit)\n"
+        "torch 2.4.0\n/var/spool/slurm/d/job88/slurm_script: line 9: 5120 Killed                  uvicorn app:api --port 9000",
+        "Ask for more memory with --mem of sbatch, if Slurm says",
+        "request",
+    ),
+    (  # steps were made, of whatever
+        "torch 2.4.0\niters: 100, speed: 0.43s/iter, loss: 0.41\niters: 200, speed: 0.43s/iter, loss: 0.40\n"
+        "iters: 300, speed: 0.43s/iter, loss: 0.39\nKilled",
+        "Keep less from step to step",
+        "while it trained",
+    ),
+    (  # less than most models need
+        "ValueError: Free memory on device (9.02/79.2 GiB) on startup is less than desired GPU memory utilization "
+        "(0.9, 71.28 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+        "End what else holds the GPU",
+        "or less (--gpu-memory-utilization), if",
+    ),
+    (  # a build that brings no torch
+        "Traceback (most recent call last):\n"
+        '  File "C:\\ai\\textgen-portable-3.4-windows-cuda12.4\\modules\\loaders.py", line 5, in <module>\n    import torch\n'
+        "ModuleNotFoundError: No module named 'torch'",
+        "Install the full version of the program",
+        "pip install",
+    ),
+    (  # the same first collective on all ranks
+        "".join(
+            f"[rank{rank}]:[E1018 20:27:21.42641554{rank} ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation "
+            "timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=4096, NumelOut=4096, Timeout(ms)=600000) ran for 600081 "
+            "milliseconds before timing out.\n"
+            for rank in range(2)
+        ),
+        "Test direct access between the GPUs",
+        "which of them",
+    ),
+    (  # what Pillow says, and not the key that it lacks
+        'Traceback (most recent call last):\n  File "/srv/own/fit.py", line 9, in <module>\n    for batch in loader:\n'
+        '  File "/opt/env/lib/python3.11/site-packages/torch/_utils.py", line 733, in reraise\n    raise exception\n'
+        "TypeError: Caught TypeError in DataLoader worker process 2.\nOriginal Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.11/site-packages/PIL/Image.py", line 3311, in fromarray\n    mode, rawmode = _fromarray_typemap[typekey]\n'
+        "KeyError: ((1, 1, 28), '|u1')\n\nThe above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.11/site-packages/torch/utils/data/_utils/worker.py", line 349, in _worker_loop\n'
+        "    data = fetcher.fetch(index)\n"
+        '  File "/srv/own/digits.py", line 31, in __getitem__\n    image = Image.fromarray(self.images[at])\n'
+        '  File "/opt/env/lib/python3.11/site-packages/PIL/Image.py", line 3315, in fromarray\n    raise TypeError(msg) from e\n'
+        "TypeError: Cannot handle this data type: (1, 1, 28), |u1",
+        "Give fromarray at digits.py:31 uint8",
+        "KeyError",
+    ),
+    (  # the module of the line
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 70, in main\n    kept = teacher(batch["view"].to(device, dtype=kind)).last\n'
+        '  File "/opt/env/lib/python3.10/site-packages/torch/nn/modules/module.py", line 1736, in _wrapped_call_impl\n'
+        "    return self._call_impl(*args, **kwargs)\n"
+        "RuntimeError: Input type (CUDABFloat16Type) and weight type (torch.FloatTensor) should be the same",
+        "Call teacher.to(x.device, x.dtype)",
+        "model.to",
+    ),
+    (  # ranks that the program starts by itself, in a job of Slurm
+        "[W socket.cpp:464] [c10d] The server socket has failed to bind to [::]:41777 (errno: 98 - Address already in use).\n"
+        "[E socket.cpp:500] [c10d] The server socket has failed to listen on any local network address.\n"
+        "INFO:root:distributed training not available The server socket has failed to listen on any local network address. "
+        "The server socket has failed to bind to [::]:41777 (errno: 98 - Address already in use).\n"
+        "Process Process-3:\nTraceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.12/multiprocessing/process.py", line 314, in _bootstrap\n    self.run()\n'
+        '  File "/srv/own/fit.py", line 28, in main\n    net = DistributedDataParallel(net)\n'
+        '  File "/opt/env/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 1008, in _get_default_group\n'
+        "    raise ValueError(\n"
+        "ValueError: Default process group has not been initialized, please make sure to call init_process_group.\n"
+        "Process Process-2:\nTraceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.12/multiprocessing/process.py", line 314, in _bootstrap\n    self.run()\n'
+        '  File "/srv/own/fit.py", line 28, in main\n    net = DistributedDataParallel(net)\n'
+        '  File "/opt/env/lib/python3.12/site-packages/torch/distributed/utils.py", line 269, in _verify_param_shape_across_processes\n'
+        "    return dist._verify_params_across_processes(process_group, tensors, logger)\n"
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error\n"
+        "/var/spool/slurm/d/job4/slurm_script: 5: --epochs=3: not found",
+        "Choose a port of its own for each job, since 41777 is taken",
+        "launcher",
+    ),
+    (  # NumPy's own module
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 3, in <module>\n    import torchvision\n'
+        '  File "/opt/env/lib/python3.11/site-packages/numpy/random/_pickle.py", line 1, in <module>\n    from .mtrand import RandomState\n'
+        "ValueError: numpy.dtype size changed, may indicate binary incompatibility. Expected 96 from C header, got 88 from PyObject",
+        "Remove NumPy and install it again",
+        "PACKAGE",
+    ),
 ]
 
 

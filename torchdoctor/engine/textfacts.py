@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from torchdoctor.extract import once_a_text
-from torchdoctor.extract.progress import epoch_shown, moves
+from torchdoctor.extract.progress import epoch_shown, moves, trains
 from torchdoctor.intake.frames import BUILT_ON_TORCH
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Frame, RelationKind, Transcript
 from torchdoctor.patterns import Patterns, search
@@ -32,6 +32,7 @@ FACTS = {
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
+    "event.module_called": "text: the module that the innermost own line calls, where it calls no other",
     "event.makes_tensor": "bool: that line makes a tensor and says nowhere on which device",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
     "event.torch_called_by": "text: package that called torch: the one the user called, or the class's own",
@@ -224,7 +225,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     if key == "after_progress":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
         told = [item.text for item in earlier if item.kind is EventKind.LOG]
-        return sum(map(moves, told)) >= 2 or any(epoch_shown(line) >= 2 for line in told)
+        return sum(map(trains, told)) >= 2 or any(epoch_shown(line) >= 2 for line in told)
     if key == "nan_before":
         earlier = transcript.events[max(0, event.id - NEIGHBOURS) : event.id]
         printed = (item.text for item in earlier if item.kind is EventKind.LOG)
@@ -236,9 +237,8 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return tuple(dict.fromkeys(frame.function for frame in frames))
     if key == "code":
         return " | ".join(frame.code for frame in frames if frame.code)
-    if key in ("last_code", "makes_tensor"):
-        code = _last_code(event.frames or frames)
-        return _makes_tensor(code) if key == "makes_tensor" else code or None
+    if key in ("last_code", "makes_tensor", "module_called"):
+        return _of_code(key, event.frames or frames)
     if key == "raised_in":
         raiser = who_raised(event.frames or frames)
         return raiser.package or None if raiser is not None else None
@@ -264,8 +264,13 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
     return None
 
 
-def _last_code(frames: Sequence[Frame]) -> str:
-    return frames[-1].code if frames else ""
+def _of_code(key: str, frames: Sequence[Frame]) -> FactValue:
+    if key == "module_called":
+        from torchdoctor.engine import called
+
+        return called.module(frames)
+    code = frames[-1].code if frames else ""
+    return _makes_tensor(code) if key == "makes_tensor" else code or None
 
 
 def _makes_tensor(code: str) -> bool:
@@ -304,10 +309,18 @@ def wrapped(event: Event, transcript: Transcript) -> Event | None:
         if found is None:
             return None
         behind = _behind(found, transcript, RelationKind.WRAPS, RelationKind.CAUSE)
-        if behind is None:
+        if behind is None or _says_better(found, behind):
             break
         found = behind
     return found if found is not None and found.type else None
+
+
+def _says_better(outer: Event, inner: Event) -> bool:
+    """Did a package put its own words in place of what one of its lines raised, as of a key that it lacks?"""
+    if not outer.frames or not inner.frames or not inner.type:
+        return False
+    said, met = outer.frames[-1], inner.frames[-1]
+    return said.package not in ("", "torch") and (said.file, said.function) == (met.file, met.function)
 
 
 def _handed_on(event: Event, transcript: Transcript) -> Event | None:

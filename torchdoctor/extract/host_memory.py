@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found
+from torchdoctor.extract.progress import trains
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import Patterns
 
@@ -17,6 +18,8 @@ FACTS: dict[str, str] = {
     "host_memory.kill_recorded": "bool: the text holds a record of a kill for memory; unknown without one",
     "host_memory.ours": "bool: the process in the kernel's record on this event is a Python or torch process",
     "host_memory.grew": "bool: figures of host memory up to this event rose from line to line",
+    "host_memory.worker_share": "float: how much of its node's memory the worker held that Ray ended",
+    "host_memory.served": "bool: a web server had answered a request before this, or something had worked",
 }
 
 _RECORDS = (
@@ -34,6 +37,13 @@ _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
 
 _SOURCES = {
     "victim": r"Kill(?:ed)? process \d{1,8}(?:,[^(\n]{0,40})? \((?P<name>[^)\n]{1,64})\)",
+    # Ray's memory monitor, of the worker itself and of its node
+    "worker": (
+        r"memory used=(?P<held>\d{1,6}(?:\.\d{1,4})?)GB\) was running was \d{1,6}(?:\.\d{1,4})?GB"
+        r" / (?P<node>\d{1,6}(?:\.\d{1,4})?)GB"
+    ),
+    # uvicorn, Flask and gunicorn: "GET /docs HTTP/1.1" 200
+    "request": r"\b(?:GET|POST|PUT|DELETE|HEAD|OPTIONS|PATCH) /\S{0,200} HTTP/\d",
     "task": r"\btask=(?P<name>[^,\n]{1,64}),pid=\d",
     # "rss 12.4 GiB", "RAM: 58.3/503 GB", "host mem 121.9 GB", "cpu_mem=31244MB", "VmRSS: 812344 kB"
     "figure": (
@@ -54,6 +64,10 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if found is not None:
         name = found.group("name").strip()
         yield "ours", name.lower().startswith(_OURS)
+    held = _PATTERNS["worker"].search(event.text) if "memory used=" in event.text else None
+    if held is not None and float(held["node"]) > 0:
+        yield "worker_share", float(held["held"]) / float(held["node"])
+    yield "served", _served(event.id, transcript)
     series: dict[str, list[float]] = {}
     for earlier in transcript.events[max(0, event.id - LOOK_BACK) : event.id + 1]:
         for figure in _PATTERNS["figure"].finditer(earlier.text[:LINE_CHARS]):
@@ -62,6 +76,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     long_enough = [values for values in series.values() if len(values) >= FEWEST]
     if long_enough:
         yield "grew", any(_rises(values) for values in long_enough)
+
+
+def _served(at: int, transcript: Transcript) -> bool:
+    earlier = transcript.events[max(0, at - LOOK_BACK) : at]
+    return any(
+        (" HTTP/" in one.text and _PATTERNS["request"].search(one.text)) or trains(one.text)
+        for one in earlier
+    )
 
 
 def _is_record(text: str) -> bool:

@@ -192,7 +192,19 @@ def _name(transcript: Transcript) -> str:
         paths = "\n".join(frame.file for frame in event.frames).replace("\\", "/")
         shown = f"{event.type or ''}\n{event.text}\n{paths}"
         found |= {name for name, marks in _NAMES if any(mark in shown for mark in marks)}
-    return next((name for name, _ in _NAMES if name in found), "")
+    name = next((name for name, _ in _NAMES if name in found), "")
+    return name or ("spawn" if _starts_ranks(transcript) else "")
+
+
+def _starts_ranks(transcript: Transcript) -> bool:
+    """Do processes that the program starts itself call torch.distributed? Python's frame is outermost."""
+    return any(
+        frames[0].function == "_bootstrap"
+        and frames[0].file.replace("\\", "/").endswith("multiprocessing/process.py")
+        and any("distributed" in frame.file or "distributed" in frame.code for frame in frames[1:])
+        for frames in (event.frames for event in transcript.events)
+        if frames
+    )
 
 
 @once_a_text

@@ -43,6 +43,7 @@ FACTS: dict[str, str] = {
     "nccl.ranks_timed_out": "list: ranks whose watchdog gave up",
     "nccl.ranks_unseen": "bool: a rank below one that timed out prints nothing in this text",
     "nccl.all_timed_out": "bool: the watchdogs of all ranks from 0 up gave up; no other rank is shown",
+    "nccl.stuck_at_start": "bool: all of them on the same one of the first collectives",
     "nccl.same_group": "bool: the compared watchdog lines name one process group; unknown before torch 2.3",
     "nccl.seqs_differ": "bool: the ranks waited at different sequence numbers",
     "nccl.ops_differ": "bool: the ranks waited in other kinds of collectives; a sum of one number is a kind",
@@ -119,6 +120,7 @@ _LINK_FAULT = (
 _ROCE = r"\w+:\d+/RoCE\b|Gids?[ =:]{1,3}::ffff:\d"
 
 LIMIT = 2000  # characters of warnings that are kept
+_FIRST = frozenset({0, 1, 2})  # numbers of collectives before which nothing had gone over the links
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -321,7 +323,10 @@ def _ranks(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "ranks_timed_out", seen.ranks
         named = {one.rank for one in transcript.events}
         yield "ranks_unseen", any(rank not in named for rank in range(max(map(int, seen.ranks))))
-        yield "all_timed_out", 1 < len(seen.ranks) == 1 + max(map(int, seen.ranks))
+        everyone = 1 < len(seen.ranks) == 1 + max(map(int, seen.ranks))
+        yield "all_timed_out", everyone
+        first = any(one.seq in _FIRST for one in timeouts_in(event))
+        yield "stuck_at_start", everyone and first and not seen.seqs_differ
     for name, claim in (
         ("same_group", seen.same_group),
         ("seqs_differ", seen.seqs_differ),

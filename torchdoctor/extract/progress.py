@@ -19,6 +19,8 @@ _SOURCES = {
         r"(?i)(?<![\d./])(?P<at>\d{1,9})/(?P<of>\d{1,9})(?![\d/])|\b(?:step|iter(?:ation)?|it"
         r"|batch)\s?[=:#]?\s?(?P<step>\d{1,9})\b"
     ),
+    # what a bar is of: transformers' shards, diffusers' components, vLLM's weights, files of a hub
+    "loads": r"\W{0,8}(?:\([^()]{1,60}\) )?(?:Loading|Fetching|Downloading)\b",
     "epoch": r"(?i)\bepoch\w*\s?[=:#\[]{0,2}\s?(?P<epoch>\d{1,5})",
 }
 _PATTERNS = Patterns(_SOURCES)
@@ -42,6 +44,11 @@ def is_step(line: str) -> bool:
 def moves(line: str) -> bool:
     """True for a line by which a run shows that it gets on: a step, or a bar."""
     return is_step(line) or is_progress(line)
+
+
+def trains(line: str) -> bool:
+    """The same without the bars of what is loaded before the first step."""
+    return is_step(line) or (is_progress(line) and not _PATTERNS["loads"].match(line))
 
 
 def steps_shown(line: str) -> int:

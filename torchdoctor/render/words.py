@@ -27,7 +27,7 @@ NEW_RULE = (
 )
 RISKS = {
     "changes-environment": "changes the environment",
-    "needs-root": "needs root",
+    "needs-root": "needs administrator rights",
     "loses-work": "loses work",
     "runs-code": "runs code from the file",
 }
