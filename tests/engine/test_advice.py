@@ -880,6 +880,107 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # two models: nothing to rename
+        "RuntimeError: Error(s) in loading state_dict for PatchNet:\n"
+        '\tMissing key(s) in state_dict: "stem.0.weight", "stem.1.weight", "stem.1.bias", "stem.1.running_mean", '
+        '"stem.1.running_var", "squeeze.fire.weight", "squeeze.fire.bias". \n'
+        '\tUnexpected key(s) in state_dict: "tokens", "patch_proj.weight", "patch_proj.bias", '
+        '"encoder.layers.0.ln.weight", "encoder.layers.0.ln.bias", "encoder.layers.0.mlp.weight". ',
+        "Build the model that the file is of",
+        "rename",
+    ),
+    (
+        "RuntimeError: Error(s) in loading state_dict for SegNet:\n"
+        '\tMissing key(s) in state_dict: "helper.conv.weight", "helper.conv.bias". \n'
+        '\tUnexpected key(s) in state_dict: "trunk.stage.6.conv.weight", "trunk.stage.6.conv.bias", '
+        '"trunk.stage.7.conv.weight", "trunk.stage.7.conv.bias". ',
+        "Build SegNet as deep as the checkpoint's (backbone, number of layers): the file goes on at trunk.stage.6",
+        "rename",
+    ),
+    (
+        "RuntimeError: Error(s) in loading state_dict for SegNet:\n"
+        '\tUnexpected key(s) in state_dict: "helper.conv.weight", "helper.conv.bias". ',
+        "Build SegNet with the part helper.conv",
+        "rename",
+    ),
+    (
+        "ValueError: Target size (torch.Size([4, 1, 96, 96])) must be the same as input size (torch.Size([4, 1, 30, 30]))",
+        "Bring the output to the target's size, F.interpolate(",
+        "squeeze",
+    ),
+    (
+        "ValueError: Target size (torch.Size([4, 1, 96])) must be the same as input size (torch.Size([4, 96]))",
+        "Give both one shape, target.squeeze(1)",
+        "pred.squeeze",
+    ),
+    (
+        "ValueError: Target size (torch.Size([300, 1])) must be the same as input size (torch.Size([600, 1]))",
+        "Take prediction and target of the same samples",
+        "squeeze",
+    ),
+    (
+        "ValueError: Target size (torch.Size([16])) must be the same as input size (torch.Size([16, 2]))",
+        "Use F.cross_entropy(pred, target.long())",
+        "squeeze",
+    ),
+    (  # every rank has a part of the weights
+        "[launch.py:31:main] cmd = python -u fit.py --output_dir /srv/runs/seven --deepspeed zero3.json\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 40, in <module>\n    fit()\n'
+        "RuntimeError: [enforce fail at inline_container.cc:778] . PytorchStreamWriter failed writing file data/3: "
+        "file write failed",
+        "Make room in /srv/runs/seven",
+        "state_dict",
+    ),
+    (  # the automatic optimization of Lightning calls backward
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 40, in <module>\n    trainer.fit(net, data)\n'
+        '  File "/srv/lib/python3.11/site-packages/lightning/pytorch/loops/optimization/automatic.py", line 241, '
+        "in backward_fn\n"
+        '    call._call_strategy_hook(self.trainer, "backward", loss, optimizer)\n'
+        "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they "
+        "have already been freed).",
+        "Delete backward(), step() and zero_grad() from training_step",
+        "retain_graph",
+    ),
+    (  # a batch of one channel in a layer of the reader's own
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/net.py", line 40, in forward\n    x = self.stem(x)\n'
+        '  File "/srv/lib/python3.11/site-packages/torch/nn/modules/conv.py", line 554, in forward\n'
+        "    return self._conv_forward(input, self.weight, self.bias)\n"
+        "RuntimeError: Given groups=1, weight of size [96, 3, 3, 3], expected input[48, 1, 64, 64] to have 3 channels, "
+        "but got 1 channels instead",
+        "Build that layer with in_channels=1",
+        "the layer before",
+    ),
+    (  # the Trainer moves the model, whose layers accelerate left elsewhere
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 40, in <module>\n    trainer = Trainer(\n'
+        '  File "/srv/lib/python3.11/site-packages/transformers/trainer.py", line 690, in _move_model_to_device\n'
+        "    model = model.to(device)\n"
+        "NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+        "torch.nn.Module.to() when moving module from meta to a different device.",
+        "Train a model that fits on the GPU whole",
+        "to_empty",
+    ),
+    (  # the index is made by the program itself
+        "/pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:93: operator(): block: [8,0,0], thread: [3,0,0] Assertion "
+        '`-sizes[i] <= index && index < sizes[i] && "index out of bounds"` failed.\n'
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/cloud.py", line 40, in near\n    near_idx = dist.topk(k)[1]\n'
+        "RuntimeError: CUDA error: device-side assert triggered",
+        "Run the failing batch with launches that wait",
+        "labels",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/net.py", line 40, in forward\n    return self.stem(wave)\n'
+        '  File "/srv/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1762, in _call_impl\n'
+        "    return forward_call(*args, **kwargs)\n"
+        "RuntimeError: Input type (c10::Half) and bias type (float) should be the same",
+        "Convert the input, wave = wave.to(next(self.stem.parameters()).dtype)",
+        "next(model.",
+    ),
     (
         "Traceback (most recent call last):\n"
         '  File "/srv/own/solve.py", line 13, in run\n    total = first + second\n'

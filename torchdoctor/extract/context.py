@@ -109,7 +109,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "trainer": ("transformers/trainer.py", "transformers/trainer_seq2seq.py"),
     "lightning": ("/pytorch_lightning/", "/lightning/pytorch/", "/lightning_fabric/", "pytorch_lightning."),
     "accelerate": ("/accelerate/", "accelerate launch"),
-    "deepspeed": ("/deepspeed/", "[deepspeed]", "DeepSpeed", "deepspeed --"),
+    "deepspeed": ("/deepspeed/", "[deepspeed]", "DeepSpeed", "deepspeed --", "--deepspeed"),
     "fsdp": ("/distributed/fsdp/", "FullyShardedDataParallel", "/_composable/fsdp/", "FSDP"),
     "peft": ("/peft/", "PeftModel", "lora_A", "base_model.model."),
     "diffusers": ("/diffusers/",),

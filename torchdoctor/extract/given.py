@@ -16,6 +16,7 @@ FACTS: dict[str, str] = {
     "given.standalone": "bool: torchrun was told --standalone, by which it takes a free port itself",
     "given.port": "str: torchrun's option for the master port, which comes before its variable",
     "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
+    "given.output_dir": "str: the folder for checkpoints, by the option output_dir; absent among several",
 }
 
 _DEVICE = r"\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(mps|cpu|cuda|xpu)\b"
@@ -44,6 +45,7 @@ _LAUNCHED = (
     r"[\w.-]+\.py [^\n]{0,300}?(?P<rank>--local[_-]rank[ =]\d{1,4})(?=\s|$)"
 )
 _PORT = r"(?:\btorchrun|\btorch\.distributed\.run) (?:\S+ ){0,12}?(?P<port>--master[-_]port)[ =]\d"
+_OUTPUT_DIR = r"\boutput[-_]dir(?:'?, '|\"?, \"|[\"']?: ?[\"']?|=[\"']?| )(?P<dir>\.{0,2}/[\w./@+-]{1,300})"
 _STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standalone\b"
 
 
@@ -52,6 +54,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "device", _device(transcript)
     yield "refused", _refused(event, transcript)
     yield "logged", _logged(event.text[:_CHARS]) if "metric" in event.text else None
+    yield "output_dir", _output_dir(transcript)
     yield from _launch(transcript).items()
 
 
@@ -93,6 +96,17 @@ def _launch(transcript: Transcript) -> dict[str, str | bool]:
         if "rank" in text and (line := pattern(_LAUNCHED).search(text)) is not None:
             found["rank"] = line["rank"]
     return found
+
+
+@once_a_text
+def _output_dir(transcript: Transcript) -> str | None:
+    named = {
+        found["dir"].rstrip("/")
+        for event in transcript.events
+        if "output" in event.text
+        for found in pattern(_OUTPUT_DIR).finditer(event.text[:_CHARS])
+    }
+    return named.pop() if len(named) == 1 else None
 
 
 def _refused(event: Event, transcript: Transcript) -> str | None:

@@ -14,7 +14,8 @@ from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "index.what": "text: token, position, row (of another embedding), label, node or step; else absent",
+    "index.what": "text: token, position, row (of another embedding), label, node, step, or made (by the "
+    "program, in the lines shown); else absent",
     "index.served": "bool: a server's frames, or its line for a request, are in the text",
     "index.length": "int: the length of the inputs in tokens, where the tokenizer warned of it",
     "index.positions": "int: how many positions the model has, by the same warning",
@@ -28,6 +29,9 @@ _LOSS = (
 _STEPS = r"\b(?:sigmas?|timesteps?|alphas?_cumprod|betas)\w*\[|\bstep_index\b"
 _POSITION = r"(?i)(?:^|[^a-z])(?:w?pe|pos|position)(?:[^a-z]|$)|position|pos_emb"
 _TOKEN = r"(?i)input_ids|token|word_?emb|(?:^|\W)wte\b|vocab"
+# a line that makes an index, and does not look something up by one
+_MAKES = r"(?i)^\s*(?:\w+, )?(?:\w+_)?(?:idx|inds?|index|indices)(?:_\w+|\d)?(?:, \w+)? ?=(?!=)"
+_OF_LABELS = r"(?i)label|target|\by(?:_true)?\b|class"
 _LANGUAGE = r"transformers/generation/|/(?:vllm|sglang|tokenizers|text_generation_server)/"
 _GRAPHS = frozenset({"torch_geometric", "torch_scatter", "torch_sparse", "torch_cluster", "dgl"})
 _LOOKUPS = ("srcIndex < srcSelectDimSize", "Embedding", "embedding")
@@ -95,7 +99,8 @@ def _beside(event: Event, transcript: Transcript, too_long: bool) -> str | None:
             return "position"
         language = any(pattern(_LANGUAGE).search(_path(one)) for one in frames)
         return "token" if language or any("input_ids" in one.code for one in frames) else None
-    return None
+    makes = any(not one.package and pattern(_MAKES).search(one.code) for one in frames)
+    return "made" if makes and not _said(_OF_LABELS, frames) else None
 
 
 def _said(form: str, frames: tuple[Frame, ...]) -> bool:

@@ -24,6 +24,14 @@ FACTS: dict[str, str] = {
     "state_dict.prefix_on": "str: checkpoint or model, the side on which the prefix stands",
     "state_dict.prefix_only": "bool: the two lists of names are the same once the prefix is taken off",
     "state_dict.prefix_share": "float: share of the missing names that the prefix explains, 0 to 1",
+    "state_dict.lacks": "text: some missing names, and how many there are besides",
+    "state_dict.has": "text: some unexpected names, and how many there are besides",
+    "state_dict.model_parts": "text: first words of the model's names, where the file is of another model",
+    "state_dict.file_parts": "text: first words of the names of a checkpoint of another model",
+    "state_dict.file_goes_on": "str: the block behind the last one of both, where the checkpoint is deeper",
+    "state_dict.model_goes_on": "str: the block behind the last one of both, where the model is deeper",
+    "state_dict.file_extra": "str: the only part in which the unexpected names are",
+    "state_dict.model_extra": "str: the only part in which the missing names are",
     "state_dict.wrapped_in": "str: entry of the file that holds the weights, where all of it was passed",
     "state_dict.other_architecture": "bool: names differ beyond a prefix, and shapes differ too",
     "state_dict.mismatch_first_dim": "bool: all shapes that differ do so in their first dimension only",
@@ -31,6 +39,7 @@ FACTS: dict[str, str] = {
 }
 
 KEEP = 20
+TOLD = 4  # of a list in a sentence; the message has them all
 # events looked at on either side for the other half of a report
 NEIGHBOURS = 12
 # prefixes tried before the search gives up: names such as "weight" suggest one for every layer
@@ -100,6 +109,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "mismatch_count", len(mismatches)
     yield "missing", tuple(missing[:KEEP]) or None
     yield "unexpected", tuple(unexpected[:KEEP]) or None
+    yield "lacks", _told(missing)
+    yield "has", _told(unexpected)
     if mismatches:
         yield from _mismatch_facts(mismatches)
     wrapped = model is not None and model.group(1) in _PARALLEL
@@ -117,8 +128,20 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "prefix_on", "checkpoint" if after else "model"
         yield "prefix_only", _agrees(missing, unexpected, explained, left, cut) or bool(old)
         yield "prefix_share", round(share, 3)
-    yield "wrapped_in", _container(unexpected)
+    wrapped_in = _container(unexpected)
+    yield "wrapped_in", wrapped_in
+    if prefix is None and wrapped_in is None and not old:
+        from torchdoctor.extract import state_dict_parts
+
+        mine, theirs = ([_bare(name).split(".") for name in names] for names in (missing, unexpected))
+        yield from state_dict_parts.compared(mine, theirs, cut_missing, cut_unexpected)
     yield "other_architecture", bool(mismatches) and bool(left)
+
+
+def _told(names: Sequence[str]) -> str | None:
+    rest = len(names) - TOLD
+    listed = ", ".join(names[:TOLD] if rest > 1 else names)
+    return (f"{listed} and {rest} more" if rest > 1 else listed) or None
 
 
 def mismatched(text: str) -> list[Shapes]:
