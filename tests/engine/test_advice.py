@@ -1822,6 +1822,42 @@ BY_VALUE = [
         "Remove NumPy and install it again",
         "PACKAGE",
     ),
+    (  # on AMD's cards, too, who holds the memory is looked up before anything is ended
+        "torch.OutOfMemoryError: HIP out of memory. Tried to allocate 1.20 GiB. GPU 0 has a total capacity of 23.98 GiB of which "
+        "412.00 MiB is free. Of the allocated memory 0 bytes is allocated by PyTorch, and 0 bytes is reserved by PyTorch but unallocated.",
+        "Look what else runs on GPU 0",
+        "nvidia-smi",
+    ),
+    (
+        "$ pip install ./ball_ops\nRequirement already satisfied: torch>=1.4 in /home/me/env/lib/python3.8/site-packages (1.13.1)\n"
+        "      running build_ext\n      error: [Errno 2] No such file or directory: ':/opt/cuda-11.7:/usr/local/cuda/bin/nvcc'\n"
+        "  ERROR: Failed building wheel for ball_ops\n",
+        "Set CUDA_HOME to /opt/cuda-11.7 alone",
+        "has none",
+    ),
+    (
+        "$ pip install ./ball_ops\nRequirement already satisfied: torch>=1.4 in /home/me/env/lib/python3.8/site-packages (1.13.1)\n"
+        "      running build_ext\n      error: [Errno 2] No such file or directory: '/opt/cuda-11.7:/usr/local/cuda/bin/nvcc'\n"
+        "  ERROR: Failed building wheel for ball_ops\n",
+        "Set CUDA_HOME to /opt/cuda-11.7 alone",
+        "has none",
+    ),
+    (
+        "$ uv add torch torchvision --index https://wheels.lab.example/vision\n  × No solution found when resolving dependencies:\n"
+        "  ╰─▶ Because there are no versions of torch and your project depends on torch, we can conclude that your project's requirements are unsatisfiable.",
+        "Correct the address of the index: what is at https://wheels.lab.example/vision lists",
+        "venv",
+    ),
+    (  # ComfyUI lists the devices
+        "Total VRAM 12476 MB, total RAM 31905 MB\nAMD arch: gfx1036\nDevice: cuda:0 AMD Radeon(TM) Graphics : native\n"
+        "Device: cuda:1 AMD Radeon RX 7900 XT : native\n!!! Exception during processing !!! HIP error: device kernel image is invalid\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/ComfyUI/execution.py", line 542, in execute\n    output_data = await get_output_data(prompt_id)\n'
+        '  File "/home/me/ComfyUI/comfy/ops.py", line 753, in forward\n    x = torch.nn.functional.embedding(input, weight)\n'
+        "torch.AcceleratorError: HIP error: device kernel image is invalid",
+        "Add --cuda-device 1 to the options of ComfyUI",
+        "HSA_OVERRIDE_GFX_VERSION=",
+    ),
 ]
 
 
@@ -1868,6 +1904,133 @@ def test_pip_that_may_ask_no_index_is_not_sent_to_one(rules: RuleSet) -> None:
     assert "`pip install --no-build-isolation --no-index -e ./ops`" in unknown(building + refused, rules)
     assert "--find-links" in unknown("+ pip install --no-index -r req.txt\n" + refused, rules)
     assert "pip index versions setuptools" in unknown("+ pip install -r req.txt\n" + refused, rules)
+
+
+PIP_FAILED = (
+    "Obtaining file:///srv/src/nervelib-src\n"
+    "  Preparing editable metadata (pyproject.toml): finished with status 'error'\n"
+    "  error: subprocess-exited-with-error\n"
+    "  × Preparing editable metadata (pyproject.toml) did not run successfully.\n"
+    "      Traceback (most recent call last):\n"
+    '        File "/srv/env/lib/python3.12/site-packages/setuptools/build_meta.py", line 313, in run_setup\n'
+    "          exec(code, locals())\n"
+    '        File "<string>", line 18, in <module>\n'
+    "      ModuleNotFoundError: No module named 'packaging'\n"
+    "error: metadata-generation-failed\n"
+)
+PIP_TRIED = (
+    "Traceback (most recent call last):\n"
+    '  File "<string>", line 1, in <module>\n'
+    "ModuleNotFoundError: No module named 'nervelib'\n"
+)
+
+
+def test_a_module_whose_build_failed_above_is_not_what_is_missing(rules: RuleSet) -> None:
+    report = diagnose(read_text(PIP_FAILED + PIP_TRIED), FactBook(None), rules)
+    assert report.suspect is not None
+    assert "packaging" in report.suspect.message
+    assert report.suspect.frame is None
+    step = next_step(report.suspect)
+    assert "`/srv/env/bin/python -m pip install packaging && " in step
+    assert "--no-build-isolation -e /srv/src/nervelib-src`" in step
+    assert [note for note in report.notes if "failed above" in note]
+    # installed since, or another module
+    again = PIP_FAILED + "Successfully installed nervelib-0.4\n" + PIP_TRIED
+    assert diagnose(read_text(again), FactBook(None), rules).diagnoses[0].rule == "own-code-error"
+    other = PIP_FAILED + PIP_TRIED.replace("nervelib", "pipelines")
+    assert diagnose(read_text(other), FactBook(None), rules).diagnoses[0].rule == "own-code-error"
+
+
+def test_requirements_that_exclude_each_other_are_named(rules: RuleSet) -> None:
+    asked = (
+        "Collecting panelkit==1.28.2 (from -r req.txt (line 14))\n"
+        "ERROR: Cannot install -r req.txt (line 14) and\nnumpy>=2.1.0 because these\n"
+        "\nThe conflict is caused by:\n"
+        "    The user requested numpy>=2.1.0\n"
+        "    panelkit 1.28.2 depends on numpy<2 and >=1.19.3\n"
+        "\nTo fix this you could try to:\n"
+        "ERROR: ResolutionImpossible: for help visit https://pip.pypa.io/\n"
+    )
+    step = unknown(asked, rules)
+    assert "another release of panelkit, or leave its version out (req.txt, line 14)" in step
+    assert "numpy>=2.1.0" in step
+    both = asked.replace("The user requested numpy>=2.1.0", "solverlib 0.64 depends on numpy>=2.1")
+    assert "solverlib 0.64, which needs numpy>=2.1" in unknown(both, rules)
+
+
+def test_the_first_error_of_a_compiler_counts_however_much_the_build_says_below(rules: RuleSet) -> None:
+    copied = "".join(f"  -- meshes/{number}/{number}.obj\n" for number in range(300))
+    text = (
+        "  src/zip/util.c:322:7: error: expected identifier or '('\n"
+        + copied
+        + "  error: command '/usr/bin/clang' failed "
+        "with exit code 1\n  ERROR: Failed building wheel for ballsim\nFailed to build ballsim\n"
+        "error: failed-wheel-build-for-install\n"
+    )
+    suspect = diagnose(read_text(text), FactBook(None), rules).suspect
+    assert suspect is not None
+    assert "expected identifier" in suspect.message
+
+
+def test_pip_that_is_named_with_its_interpreter_asks_the_same_one(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/venv/lib/python3.10/site-packages/torch_scatter/__init__.py", line 16, in <module>\n'
+        "    torch.ops.load_library(spec.origin)\n"
+        '  File "/home/me/venv/lib/python3.10/site-packages/torch/_ops.py", line 1295, in load_library\n'
+        "    ctypes.CDLL(path)\n"
+        "OSError: /home/me/venv/lib/python3.10/site-packages/torch_scatter/_version_cuda.so: undefined symbol: "
+        "_ZN3c1017RegisterOperatorsD1Ev"
+    )
+    assert "torch-$(/home/me/venv/bin/python -c " in (first(text, rules).fixes[0].run or "")
+
+
+COMFY_START = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/me/ComfyUI/nodes.py", line 2220, in load_custom_node\n'
+    "    module_spec.loader.exec_module(module)\n"
+    '  File "/home/me/ComfyUI/custom_nodes/fast-vae/__init__.py", line 3, in <module>\n'
+    "    import triton\n"
+    "ModuleNotFoundError: No module named 'triton'\n\n"
+    "Cannot import /home/me/ComfyUI/custom_nodes/fast-vae module for custom nodes: No module named 'triton'\n"
+    "   0.0 seconds (IMPORT FAILED): /home/me/ComfyUI/custom_nodes/fast-vae\n"
+)
+WEBUI_START = (
+    "*** Error loading script: fast_vae.py\n"
+    "    Traceback (most recent call last):\n"
+    '      File "/home/me/stable-diffusion-webui/modules/scripts.py", line 382, in load_scripts\n'
+    "        script_module = script_loading.load_module(scriptfile.path)\n"
+    '      File "/home/me/stable-diffusion-webui/extensions/fast-vae/scripts/fast_vae.py", line 6, in <module>\n'
+    "        import triton\n"
+    "    ModuleNotFoundError: No module named 'triton'\n\n---\n"
+)
+OWN_WARNING = (
+    "fast-vae: the node for tiles could not be imported and will be unavailable.\n"
+    "Traceback (most recent call last):\n"
+    '  File "/home/me/ComfyUI/custom_nodes/fast-vae/nodes/tiles.py", line 18, in <module>\n'
+    "    import triton\n"
+    "ModuleNotFoundError: No module named 'triton'\n"
+)
+PROMPT_FAILED = (
+    "Starting server\ngot prompt\n"
+    "Traceback (most recent call last):\n"
+    '  File "/home/me/ComfyUI/execution.py", line 542, in execute\n'
+    "    output_data = await get_output_data(prompt_id)\n"
+    '  File "/home/me/ComfyUI/comfy/ops.py", line 753, in forward\n'
+    "    x = torch.nn.functional.linear(input, weight)\n"
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied (77x2048 and 4096x320)\n"
+)
+
+
+@pytest.mark.parametrize("start", [COMFY_START, WEBUI_START, OWN_WARNING])
+def test_a_plugin_that_was_not_imported_is_not_what_ended_a_prompt(start: str, rules: RuleSet) -> None:
+    assert first(start, rules).rule == "compile-triton-missing"
+    assert first(start + PROMPT_FAILED, rules).rule == "matmul-shape"
+
+
+def test_what_was_not_imported_counts_where_the_program_was_only_stopped(rules: RuleSet) -> None:
+    stopped = 'Traceback (most recent call last):\n  File "/home/me/ComfyUI/main.py", line 3, in <module>\n    run()\n'
+    assert first(f"{COMFY_START}{stopped}KeyboardInterrupt\n", rules).rule == "compile-triton-missing"
 
 
 def test_a_file_that_ranks_of_another_host_do_not_find_is_looked_for_there(rules: RuleSet) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.extract import of_event
 from torchdoctor.extract.headers import header_family
+from torchdoctor.extract.interpreter import interpreter_among
 from torchdoctor.extract.python_error import of_setup_script
 from torchdoctor.intake.frames import package_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind
@@ -56,6 +57,12 @@ _INSTALL = (
     ("other", r"ERROR: Could not install packages due to an? "),
 )  # fmt: skip
 _INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
+_NEAR = 60  # events
+# the lines below pip's "The conflict is caused by:"
+_WANTED = (
+    r"^\s*(?:The user requested (?:\(constraint\) )?(?P<asked>\S[^\n]{0,100}?)"
+    r"|(?P<package>[A-Za-z][\w.-]*)(?:\[\S+\])? (?P<release>\d\S*) depends on (?P<needs>\S[^\n]{0,100}?))\s*$"
+)
 # as set -x, a prompt or a Dockerfile's step shows it
 _PIP = r"(?m)(?:^|[\s/&;])pip[\d.]{0,4} install (?P<asked>[^\n|;&<>]{1,400})"
 _OF_TORCH = "https://download.pytorch.org/"
@@ -84,8 +91,11 @@ _UNSAID = (
 ANNOUNCED = (
     r"^\W*(?:error: subprocess-exited-with-error|ERROR: Failed building |ERROR: Could not build wheels "
     r"|Failed to build |ERROR: Failed to build |error: metadata-generation-failed|The build backend returned"
+    r"|error: failed-wheel-build-for-install"
     rf"|Call to `[^`\n]+` failed \(exit |[^\n]{{1,120}} did not run successfully|{_UNSAID})"
 )
+# headers of the system and of its compilers
+_SYSTEM = r"^/usr/(?:include|lib)|/SDKs/|[\\/](?:Windows Kits|VC)[\\/]"
 _PROBLEMS = {"compiler-missing": "missing-tool", "nvcc-missing": "missing-tool"}
 _TOOL = (
     r"(?:^|[\s/])(?P<name>[\w.+-]+): (?:command )?not found|unable to execute '(?P<tool>[^']+)'"
@@ -110,6 +120,8 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
     if pattern(rf"^\W*(?:{_UNSAID})").match(text) is not None:
         asked = _asked(event, transcript)
         return Reading(ReadingKind.BUILD_FAILED, _package(event, transcript), problem="unsaid", name=asked)
+    if (conflict := _conflict(event, transcript)) is not None:
+        return conflict
     for problem, form in _INSTALL:
         if (found := pattern(form).search(text)) is not None:
             name = found.groupdict().get("name") or _package(event, transcript)
@@ -120,6 +132,36 @@ def built(event: Event, transcript: Transcript) -> Reading | None:
                 problem, asked = ("no-index-build" if _for_build(event, transcript) else "no-index"), offline
             return Reading(ReadingKind.INSTALL_FAILED, asked, problem=problem, name=name, place=index)
     return None
+
+
+def _conflict(event: Event, transcript: Transcript) -> Reading | None:
+    """The first two requirements that pip says exclude each other, and where the second was asked for."""
+    if pattern(r"ERROR: Cannot install \S|ResolutionImpossible").search(event.text[:400]) is None:
+        return None
+    near = transcript.events[max(0, event.id - _NEAR) : event.id + _NEAR]
+    _, _, told = "\n".join(one.text for one in near).partition("The conflict is caused by:")
+    lines = [
+        found for line in told.split("\n")[:_NEAR] if (found := pattern(_WANTED).match(line)) is not None
+    ]
+    lines.sort(key=lambda one: one["package"] is not None)  # what was asked for first
+    first = lines[0] if lines else None
+    others = (one for one in lines[1:] if first and one["package"] not in (None, first["package"]))
+    other = next(others, None)
+    if first is None or other is None:
+        return None
+    pinned = rf"{re.escape(other['package'])}[=<>~!]\S* \(from -r (\S+) \(line (\d+)\)\)"
+    lists = (pattern(pinned).search(one.text[:400]) for one in transcript.events)
+    place = next((f"{found[1]}, line {found[2]}" for found in lists if found is not None), None)
+    asked = first["asked"] or f"{first['package']} {first['release']}, which needs {first['needs']}"
+    return Reading(
+        ReadingKind.INSTALL_FAILED,
+        other["package"],
+        wants=other["needs"],
+        got=asked,
+        problem="conflict",
+        name=f"{other['package']} {other['release']}",
+        place=place,
+    )
 
 
 def _torch_index(event: Event, transcript: Transcript) -> str | None:
@@ -162,7 +204,14 @@ def of_setup(event: Event, transcript: Transcript) -> Reading | None:
     lacks = pattern(r"^No module named '?(?P<name>[\w.]+)'?").match(event.text[:400])
     if lacks is not None and (event.type or "").endswith(("ModuleNotFoundError", "ImportError")):
         asked = _asked(event, transcript)
-        return Reading(ReadingKind.INSTALL_FAILED, asked, problem="setup-module", name=lacks["name"])
+        isolated = any(
+            part in frame.file for frame in event.frames for part in ("pip-build-env-", "builds-v0")
+        )
+        problem = "setup-module" if isolated else "setup-module-here"
+        python = None if isolated else interpreter_among([frame.file for frame in event.frames])
+        return Reading(
+            ReadingKind.INSTALL_FAILED, asked, problem=problem, name=lacks["name"], place=python or None
+        )
     return Reading(ReadingKind.INSTALL_FAILED, problem="setup", name=package)
 
 
@@ -209,9 +258,10 @@ def _compiled(event: Event, transcript: Transcript) -> Reading | None:
         name = next((value for value in tool.groups() if value), None) if tool is not None else None
     else:
         name = name or _asked(event, transcript)
+    system = pattern(_SYSTEM).search(file) is not None
     return Reading(
         ReadingKind.BUILD_FAILED,
-        _whose(file) or facts.get("package") or None,
+        _whose(file) or (facts.get("package") if not system else None) or None,
         wants=wants,
         problem=_PROBLEMS.get(kind, kind),
         name=name,

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchdoctor.intake.frames import is_known, project
+from torchdoctor.intake.frames import PLUGIN, is_known, project
 from torchdoctor.model import Frame
 from torchdoctor.patterns import pattern
 
-_PLUGIN = r"/(?:custom_nodes|extensions-builtin|[^/]*webui[^/]*/extensions)/(?P<name>[^/]+)/"
 # one that a host names beside the failure, with the folder of the host
 _NAMED = r"(?P<host>(?:[A-Za-z]:)?/[^\s'\"]{0,300})/(?:custom_nodes|extensions)/(?P<name>[^\s/'\"]{1,80})"
 # what GitHub packs of a branch
@@ -25,7 +24,7 @@ _COMMAND = r"/bin/[^/.]+$|\.exe/__main__\.py$"
 def plugin(frames: Sequence[Frame], beside: str = "") -> str | None:
     """The plug-in of another program whose file raised, or which ``beside`` names where that program did."""
     path = _raising(frames)
-    found = pattern(_PLUGIN).search(path)
+    found = pattern(PLUGIN).search(path)
     if found is None and path:
         named = pattern(_NAMED).finditer(beside.replace("\\", "/"))
         found = next((one for one in named if path.startswith(f"{one['host']}/")), None)
@@ -35,7 +34,7 @@ def plugin(frames: Sequence[Frame], beside: str = "") -> str | None:
 def clone(frames: Sequence[Frame]) -> str | None:
     """The program whose file raised, and which runs from where it was cloned or unpacked."""
     path = _raising(frames)
-    if not path or pattern(_RUNNER).search(path) or pattern(_PLUGIN).search(path):
+    if not path or pattern(_RUNNER).search(path) or pattern(PLUGIN).search(path):
         return None
     if (found := pattern(_DOWNLOAD).search(path)) is not None:
         return found["name"]

@@ -179,7 +179,8 @@ def adapted(
 
     ``shell``: cmd or powershell, where a prompt of Windows shows it.
     """
-    if not search(_OTHER_ENVIRONMENT, command, "conda", "venv"):
+    others = command.replace(interpreter, "") if interpreter else command  # whose own path may name one
+    if not search(_OTHER_ENVIRONMENT, others, "conda", "venv"):
         if "pip " in command:
             command = pattern(_PIP).sub(_pip(seen, interpreter), command)
         if interpreter and "python" in command:
@@ -218,7 +219,11 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
     def spelt(found: re.Match[str]) -> str:
         if interpreter:
             return rf"{interpreter} -m pip {found[1]}"
-        return f"uv pip {found[1]}" if "uv" in seen.get("python", ()) and found[1] != "index" else found[0]
+        return (
+            f"uv pip {found[1]}"
+            if "uv" in seen.get("python", ()) and found[1] not in ("index", "debug")
+            else found[0]
+        )
 
     return spelt
 

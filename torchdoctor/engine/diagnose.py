@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine import suspect
-from torchdoctor.engine.context import waited_by_chance, without_own_code, without_past
+from torchdoctor.engine.context import OWN_CODE, waited_by_chance, without_own_code, without_past
 from torchdoctor.engine.echo import mark_echoes, mark_own_ends
 from torchdoctor.engine.factbook import FactBook, TextFacts
 from torchdoctor.engine.finding import Finding
@@ -111,8 +111,10 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         live += [finding for finding in written if not finding.recovered]
     mark_own_ends(live, transcript)
     live = without_own_code(live, transcript)
+    live, unbuilt = _without_unbuilt(live, transcript)
     live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
+    strange = [one for one in strange if one.id not in unbuilt]
     live = without_past(live, strange, transcript)
     mark_echoes(live, strange)
     first, moments, own = _ranks(transcript, live, strange)
@@ -136,6 +138,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
+    notes.extend(unbuilt.values())
     notes.extend(note(finding, _gone_by(finding, transcript)) for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
@@ -152,6 +155,16 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
     )
+
+
+def _without_unbuilt(live: list[Finding], transcript: Transcript) -> tuple[list[Finding], dict[int, str]]:
+    """The findings, less modules that are missing because their installation failed; and a note by event."""
+    if not any(finding.rule.id == OWN_CODE for finding in live):
+        return live, {}
+    from torchdoctor.engine.unbuilt import WHY, without_unbuilt
+
+    live, apart = without_unbuilt(live, transcript)
+    return live, {number: note(finding, WHY) for finding in apart for number in finding.events()}
 
 
 def _gone_by(finding: Finding, transcript: Transcript) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
-from torchdoctor.engine.frames import user_frame
+from torchdoctor.engine.frames import own_frame, user_frame
 from torchdoctor.engine.textfacts import frames_of, related
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
@@ -106,11 +106,13 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
     from torchdoctor.extract.asked import asked
     from torchdoctor.extract.launcher_hosts import only_host
+    from torchdoctor.extract.python_error import of_setup_script
 
     apart = () if event.frames or event.type is None else tuple(frames_of(event, transcript))
     if apart:  # a report, or a log cut in two, gives them apart
         event = replace(event, frames=apart)
-    frame = user_frame(event, transcript)
+    # what stands near a build's own stack is another program's
+    frame = (own_frame if of_setup_script(event) else user_frame)(event, transcript)
     made = read(event, transcript)
     host = only_host(event, transcript)
     return Suspect(
@@ -233,7 +235,15 @@ def _names_failure(event: Event) -> bool:
 
 
 def _went_on(event: Event, transcript: Transcript) -> bool:
-    """Did the process go on? NCCL does, unless it returns from its functions behind a warning."""
+    """Did the process go on? NCCL does, unless it returns from its functions behind a warning.
+
+    A build tells much behind the first error of a compiler, and fails of it.
+    """
+    if event.kind is EventKind.BUILD:
+        from torchdoctor.extract.build_setting import fails_behind
+
+        if fails_behind(event.id, transcript):
+            return False
     if event.kind is not EventKind.NCCL:
         return went_on(event, transcript)
     behind = [one.text for one in transcript.events[event.id + 1 :] if one.kind is EventKind.NCCL]

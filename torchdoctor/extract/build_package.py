@@ -20,6 +20,8 @@ _COLLECTED = (
     r"(?:^|\n)\s*Collecting (?:(?P<name>[A-Za-z][\w.-]*)(?P<extras>\[[\w,.-]+\])?(?![\w+:])"
     r"(?P<bounds>(?:[<>=!~]=?=?[\w.*!+-]+,?)*)\s?(?:@ ?)?)?(?P<address>(?:git\+)?https?://[^\s)]+)?"
 )
+# pip install -e FOLDER
+_OWN_FOLDER = r"\s*Obtaining file://(/[\w./+-]{1,200})"
 # the package that they gave up: by its name, or the last one whose metadata was asked for
 _GIVEN_UP = (
     r"(?:Failed building (?:editable |wheel )?for |Failed to build ['`]?|Could not build wheels for )"
@@ -67,10 +69,14 @@ def _requirement(transcript: Transcript) -> str:
     """What pip was asked for, with its bounds, of the package it could not build: a word of a command."""
     asked: dict[str, str] = {}
     for event in transcript.events:
-        if event.quoted or not any(word in event.text for word in ("ollecting ", "uild", "etadata", "egg_")):
+        if event.quoted or not any(
+            word in event.text for word in ("ollecting ", "btaining ", "uild", "etadata", "egg_")
+        ):
             continue
         text = event.text[:2_000]
-        if (got := pattern(_COLLECTED).search(text)) is not None:
+        if (folder := pattern(_OWN_FOLDER).match(text)) is not None:
+            asked[folder[1]] = f"-e {folder[1]}"
+        elif (got := pattern(_COLLECTED).search(text)) is not None:
             name = normal(got["name"] or "")
             asked.pop(name, None)
             asked[name] = _as_word(got)

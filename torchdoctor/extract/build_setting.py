@@ -17,10 +17,16 @@ _TOOLKIT = r"(?:[\\/]CUDA[\\/]{1,2}v|/cuda-)(\d{1,2}\.\d)(?=[\\/])"
 
 def is_question(error: int, transcript: Transcript) -> bool:
     """Did the program go on after the error, up to an exception of another kind?"""
-    later = transcript.events[error:]
-    if any(mark in f"{event.type or ''} {event.text}" for event in later for mark in _FAILED):
+    if fails_behind(error, transcript):
         return False
+    later = transcript.events[error:]
     return any(event.kind is EventKind.EXCEPTION and event.type and event.id > error for event in later)
+
+
+def fails_behind(error: int, transcript: Transcript) -> bool:
+    """Is a command of the build said to have failed, from the error on?"""
+    later = transcript.events[error:]
+    return any(mark in f"{event.type or ''} {event.text}" for event in later for mark in _FAILED)
 
 
 _NINJA = r"(?:^|[\s#$>%`])(?:ninja --version|(?:which|command -v)(?: -a)? ninja)`*\s*\n+\s*(?:1\.\d|/\S)"

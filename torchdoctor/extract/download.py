@@ -16,9 +16,17 @@ FACTS: dict[str, str] = {
     "download.target": "text: the file that it is written to; absent where the line names a folder, or none",
     "download.loads": "text: the function that fetches a file of weights and loads it, by its frame",
     "download.listed": "text: where pip finds no VERSION+TAG, as 1.12.1+cu113: what it lists of that version",
+    "download.own_index": "text: the index that uv or pip was told to ask, none of PyPI's and torch's own",
     "download.index": "text: the build whose index of torch's is the only one that pip looked in: cu121",
 }
 _INDEX = r"Looking in indexes: https://download\.pytorch\.org/whl/(\w+)/?\s*$"
+# as uv tells with -vv, or as it stands in the command; no password is repeated
+_OWN_INDEX = (
+    r"Fetching metadata for [\w.-]{1,80} from (?P<told>https?://(?!\S*@)[\w.:/+-]{4,200}?)/[\w.-]+/?(?:\s|$)"
+    r"|\b(?:uv|pip)\b[^\n]{0,300}? --(?:default-|extra-)?index(?:-url)?[ =][\"']?(?:[\w-]+=)?"
+    r"(?P<asked>https?://(?!\S*@)[\w.:/+-]{4,200})"
+)
+_PUBLIC = ("https://pypi.org/", "https://files.pythonhosted.org/", "https://download.pytorch.org/")
 _LINE = r"Downloading:? [\"']?(?P<url>https?://[^\s\"'<>]{4,300})[\"']?(?: to (?P<target>[^\s\"'<>]{2,300}))?"
 _ASKED = (
     r"HTTPS?ConnectionPool\(host='(?P<host>[\w.-]{1,200})'[^\n]{0,100}?with url: (?P<path>/[^\s'\"()]{0,300})"
@@ -40,6 +48,18 @@ def _of_message(text: str) -> str | None:
     return named["url"].rstrip(".,;:") if named is not None else None
 
 
+def _own_index(event: Event, transcript: Transcript) -> str | None:
+    """The address of the index, as the last line above the failure tells it."""
+    for one in reversed(transcript.events):
+        if one.id > event.id or "http" not in one.text:
+            continue
+        found = pattern(_OWN_INDEX).search(one.text[:2_000])
+        address = (found["told"] or found["asked"]).rstrip("/") if found is not None else ""
+        if address and not f"{address}/".startswith(_PUBLIC):
+            return address
+    return None
+
+
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the failure's own download: the last that begins above it."""
     above = [one for one in transcript.events if one.id <= event.id and "Downloading" in one.text]
@@ -56,6 +76,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     listed = asked["list"].replace("\n", " ").split(", ") if asked is not None else []
     fit = [one for one in listed if asked is not None and one.partition("+")[0] == asked["version"]]
     yield "listed", ", ".join(fit) or None
+    yield "own_index", _own_index(event, transcript)
     looked = [
         one.text for one in transcript.events if one.id <= event.id and "Looking in indexes: " in one.text
     ]

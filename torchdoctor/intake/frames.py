@@ -49,6 +49,8 @@ _KNOWN_PACKAGES = BUILT_ON_TORCH | {
     "llamafactory", "axolotl", "verl", "openrlhf", "colossalai", "nemo", "nerfstudio",
     "lerobot", "whisper", "faster_whisper", "whisperx", "TTS", "neural_compressor",
 }  # fmt: skip
+# the folders of the plug-ins of ComfyUI and of AUTOMATIC1111's web UI, in a path with slashes
+PLUGIN = r"/(?:custom_nodes|extensions-builtin|[^/]*webui[^/]*/extensions)/(?P<name>[^/]+)/"
 # What is left of torch's paths where a person put an ellipsis for the rest: names that no user gives.
 _ELIDED_TORCH = (
     "_tensor.py", "_ops.py", "_compile.py", "autograd/__init__.py", "autograd/graph.py",

@@ -133,6 +133,8 @@ def _of_build(item: Reading) -> str:
 
 def _of_installation(item: Reading) -> str:
     name = item.name or "a package"
+    if item.problem == "conflict" and item.wants:
+        return f"{name} needs {item.wants}, and that excludes {item.got}."
     return {
         "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
         "none-offered": f"The index offers no release of {name} at all, or is not reached.",
@@ -144,6 +146,7 @@ def _of_installation(item: Reading) -> str:
         "permission": "pip may not write to the folder of this Python's packages.",
         "space": "The disk is full.",
         "setup-module": f"The build wants the module {name}, which its own build environment does not have.",
+        "setup-module-here": f"The build wants the module {name}, which the environment it runs in lacks.",
         "setup": f"The setup script of {name} raised it, while pip or uv asked how to build it.",
         "other-python": f"Releases are passed over because they need another Python: {name}.",
         "conflict": "The packages that were asked for need versions that exclude each other.",

@@ -73,6 +73,7 @@ def installation_step(item: Reading) -> str:
     name = re.split(r"[<>=!~\[; ]", item.name or "", maxsplit=1)[0]
     if item.problem in ("managed", "permission"):
         return "Install into an environment of your own: `python3 -m venv .venv && . .venv/bin/activate`."
+    pip = f"{item.place} -m pip" if item.place else "pip"
     step = {
         "none-offered": f"Check the name, and that the index is reached: `pip index versions {name}`.",
         "no-index": (
@@ -96,6 +97,11 @@ def installation_step(item: Reading) -> str:
             f"Install {name} first and build without isolation: `pip install {name} && pip install "
             f"--no-build-isolation {item.owner or '.'}`."
         ),
+        "setup-module-here": (
+            f"Install {name} into the environment that builds, and start the build again: `{pip} install "
+            f"{name} && {pip} install --no-build-isolation {item.owner or '.'}`. Without isolation pip "
+            "brings no tools itself."
+        ),
     }.get(item.problem or "")
     if step is not None:
         return step
@@ -107,6 +113,12 @@ def installation_step(item: Reading) -> str:
         return (
             "Take an interpreter that these releases accept, in an environment of its own, or ask for older "
             "ones; `python --version` shows the present one."
+        )
+    if item.problem == "conflict" and item.wants:
+        where = f" ({item.place})" if item.place else ""
+        return (
+            f"Ask for another release of {item.owner}, or leave its version out{where}: pip then looks for "
+            f"one that goes with {item.got}."
         )
     if item.problem == "conflict":
         return "Leave out the version of one of the packages that are named, so that another can be chosen."

@@ -7,9 +7,14 @@ from itertools import pairwise
 
 from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import rows
+from torchdoctor.intake.frames import PLUGIN
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
 
+# the functions of ComfyUI and of AUTOMATIC1111's web UI that import plug-ins, one by one
+_LOADERS = (("load_custom_node", "/nodes.py"), ("load_scripts", "/modules/scripts.py"))
+# how a server ends, or a client of it, whatever was printed before
+_BY_HAND = ("KeyboardInterrupt", "SystemExit", "CancelledError", "ConnectionResetError", "BrokenPipeError")
 _LONG = 400  # characters of a line that are looked at
 # "== 40 passed, 1 xfailed in 12.83s ==", or without the marks where pytest is quiet
 _SUMMARY = r"^=* ?\d+ \w+(?:, \d+ (?:subtests )?\w+)* in [\d.:]+ ?s(?:econds)?\b"
@@ -41,6 +46,7 @@ def mark_asked_for(drafts: list[Draft]) -> None:
     _mark_reports(drafts)
     _mark_left_out(drafts)
     _mark_not_loaded(drafts)
+    _mark_plugins(drafts)
     for before, draft in pairwise(drafts):  # a message without a stack right above the word on it
         if draft.line - before.end_line <= 2 and not before.frames and _is_verdict(draft.raw):
             before.recovered = True
@@ -130,6 +136,35 @@ def _mark_not_loaded(drafts: list[Draft]) -> None:
             draft.recovered = draft.recovered or went_on
         elif not went_on and rows.LMODS.search(draft.raw[:_LONG]) is None:
             went_on = True
+
+
+def _mark_plugins(drafts: list[Draft]) -> None:
+    """Plug-ins that a program could not import and did without, where another exception stands below."""
+    failed = False
+    for at in range(len(drafts) - 1, -1, -1):
+        draft = drafts[at]
+        if draft.kind is EventKind.EXCEPTION and not draft.recovered and draft.frames:
+            if not _of_plugin(draft):
+                failed = failed or (draft.headed and (draft.type or "").rpartition(".")[2] not in _BY_HAND)
+            elif failed:
+                beside = [
+                    one
+                    for one in drafts[max(0, at - 1) : at + 2]
+                    if rows.NOT_IMPORTED.search(one.raw[:_LONG])
+                ]
+                _recover([draft, *beside])
+
+
+def _of_plugin(draft: Draft) -> bool:
+    """Does the stack begin where a plug-in is loaded, or in its own file as that is imported?
+
+    A traceback shows the frames from the one on that caught it.
+    """
+    first = draft.frames[0]
+    file = first.file.replace("\\", "/")
+    if first.function == "<module>":
+        return pattern(PLUGIN).search(file) is not None
+    return any(first.function == name and file.endswith(end) for name, end in _LOADERS)
 
 
 def _mark_reports(drafts: list[Draft]) -> None:
