@@ -32,7 +32,6 @@ FACTS = {
     "event.functions": "list: names of the functions in the frames",
     "event.code": "text: source lines quoted in the frames",
     "event.last_code": "text: source line of the frame that raised",
-    "event.module_called": "text: the module that the innermost own line calls, where it calls no other",
     "event.makes_tensor": "bool: that line makes a tensor and says nowhere on which device",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
     "event.torch_called_by": "text: package that called torch: the one the user called, or the class's own",
@@ -237,7 +236,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return tuple(dict.fromkeys(frame.function for frame in frames))
     if key == "code":
         return " | ".join(frame.code for frame in frames if frame.code)
-    if key in ("last_code", "makes_tensor", "module_called"):
+    if key in ("last_code", "makes_tensor"):
         return _of_code(key, event.frames or frames)
     if key == "raised_in":
         raiser = who_raised(event.frames or frames)
@@ -265,10 +264,6 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
 
 
 def _of_code(key: str, frames: Sequence[Frame]) -> FactValue:
-    if key == "module_called":
-        from torchdoctor.engine import called
-
-        return called.module(frames)
     code = frames[-1].code if frames else ""
     return _makes_tensor(code) if key == "makes_tensor" else code or None
 

@@ -1,4 +1,4 @@
-"""The call in the user's innermost line, where a module was called with one tensor: its names."""
+"""The module that the user's innermost line calls, ``encoder`` in ``h = encoder(x.to(device)).last``."""
 
 from __future__ import annotations
 
@@ -6,30 +6,49 @@ from collections.abc import Iterator
 
 from torchdoctor.extract import Found
 from torchdoctor.model import Event, Transcript
-from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
-    "call.module": "text: the module whose call in the user's own line raised, as self.encoder",
-    "call.argument": "text: the name of the only thing that it was called with",
+    "call.module": "text: the only module that the user's innermost line calls, as self.encoder",
+    "call.argument": "text: the name that it alone was called with, where its layers are torch's",
 }
 
-_CALL = r"(?<![\w.])(?P<module>[A-Za-z_]\w*(?:\.\w+)*)\((?P<argument>[A-Za-z_]\w*)\)"
-_INTO = frozenset({"_wrapped_call_impl", "_call_impl", "__call__"})
+_MODULE = "torch/nn/modules/module.py"  # behind whose call the layers of a module are
+# what a tensor may be asked for between the parentheses
+_OF_TENSORS = frozenset({
+    "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "long", "int", "bool", "type", "detach",
+    "clone", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "contiguous", "size",
+})  # fmt: skip
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Both names; nothing where the line calls more than one thing, or something else than a module."""
+    """Both names, None for one that the line does not show."""
     del transcript
-    own = [at for at, frame in enumerate(event.frames) if not frame.package]
-    if not own or own[-1] + 1 >= len(event.frames):
+    at = max((number for number, frame in enumerate(event.frames) if not frame.package), default=-1)
+    below = event.frames[at + 1 :]
+    if at < 0 or not below:
         return
-    line, *below = event.frames[own[-1] :]
-    calls = list(pattern(_CALL).finditer(line.code))
+    called = below[0].file.replace("\\", "/").endswith(_MODULE)
+    module, argument = _names(event.frames[at].code.strip()) if called else (None, None)
+    yield "module", module
     # a package's model does more with what it gets than to hand it to its layers
-    of_torch = below[0].function in _INTO and all(frame.package in ("torch", "python") for frame in below)
-    if of_torch and len(calls) == 1 == line.code.count("("):
-        yield "module", calls[0]["module"]
-        yield "argument", calls[0]["argument"]
-    else:
-        yield "module", None
-        yield "argument", None
+    of_torch = all(frame.package in ("torch", "python") for frame in below)
+    yield "argument", argument if of_torch else None
+
+
+def _names(code: str) -> tuple[str | None, str | None]:
+    """The one module that a line calls, and the name that it hands over alone."""
+    import ast
+
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a part of a statement
+        return None, None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    rest = [
+        one for one in calls if not (isinstance(one.func, ast.Attribute) and one.func.attr in _OF_TENSORS)
+    ]
+    name = ast.unparse(rest[0].func) if len(rest) == 1 else ""
+    if not name or not all(part.isidentifier() for part in name.split(".")):
+        return None, None
+    given = rest[0].args[0] if len(calls) == 1 and len(rest[0].args) == 1 and not rest[0].keywords else None
+    return name, given.id if isinstance(given, ast.Name) else None
