@@ -880,6 +880,37 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/data/me/vlm/dc/train/run.py", line 11, in <module>\n    from dc.train.train import train\n'
+        "ModuleNotFoundError: No module named 'dc'",
+        "Put /data/me/vlm on PYTHONPATH",
+        "Install the package",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/data/me/vlm/run.py", line 11, in <module>\n    import pretty_midi\n'
+        "ModuleNotFoundError: No module named 'pretty_midi'",
+        "Install the package that brings pretty_midi",
+        "Put /data",
+    ),
+    (
+        "$ uv add deepspeed\n"
+        "Traceback (most recent call last):\n"
+        '  File "<string>", line 157, in <module>\n'
+        "AssertionError: Unable to pre-compile ops without torch installed. Please install torch before attempting to pre-compile ops.",
+        "Name the package under no-build-isolation-package",
+        "USE_CUDA",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/data/me/fuse.py", line 140, in forward\n    y = self.proj(a + b)\n'
+        '  File "/opt/env/lib/python3.12/site-packages/torch/nn/modules/module.py", line 1790, in _call_impl\n    return forward_call(*args, **kwargs)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.72 GiB. GPU 0 has a total capacity of 7.96 GiB of which 0 bytes is free. "
+        "Of the allocated memory 6.46 GiB is allocated by PyTorch, and 50.67 MiB is reserved by PyTorch but unallocated.",
+        "Give the model less at once",
+        "vllm",
+    ),
     (  # two models: nothing to rename
         "RuntimeError: Error(s) in loading state_dict for PatchNet:\n"
         '\tMissing key(s) in state_dict: "stem.0.weight", "stem.1.weight", "stem.1.bias", "stem.1.running_mean", '

@@ -217,13 +217,11 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
     """pip of the interpreter that ran, or of uv's environment, in place of whichever is first on the path."""
 
     def spelt(found: re.Match[str]) -> str:
-        if interpreter:
-            return rf"{interpreter} -m pip {found[1]}"
-        return (
-            f"uv pip {found[1]}"
-            if "uv" in seen.get("python", ()) and found[1] not in ("index", "debug")
-            else found[0]
-        )
+        if "uv" in seen.get("python", ()):  # whose environments have no pip
+            if found[1] in ("index", "debug"):
+                return f"uvx pip {found[1]}"
+            return f"uv pip {found[1]}" + (f" --python {interpreter}" if interpreter else "")
+        return rf"{interpreter} -m pip {found[1]}" if interpreter else found[0]
 
     return spelt
 

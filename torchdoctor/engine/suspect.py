@@ -196,23 +196,28 @@ _REMARKS = ("INFO", "DEBUG", "TRACE", "NOTICE")
 def named(transcript: Transcript, *, failed: bool) -> Suspect | None:
     """Of the lines that programs printed, the first that names an error and behind which nothing went on.
 
-    What pip prints above the words of a build only announces them. Where the run is known to have ``failed``,
-    whatever was logged as an error counts.
+    What pip prints above the words of a build only announces them, and a build tells last what ended it. If
+    the run is known to have ``failed``, whatever was logged as an error counts.
     """
     if transcript.ending is Ending.GOOD:
         return None
     from torchdoctor.engine.build_reading import ANNOUNCED
 
-    announced: Event | None = None
-    for event in transcript.events:
-        if event.quoted or event.recovered or event.level in _REMARKS:
-            continue
-        if not (_names_failure(event) or (failed and event.level in _SERIOUS)) or _went_on(event, transcript):
-            continue
-        if pattern(ANNOUNCED).match(event.text[:400]) is None:
-            return _suspect(event, transcript)
-        announced = announced or event
-    return _suspect(announced, transcript) if announced is not None else None
+    telling = [
+        event
+        for event in transcript.events
+        if not event.quoted and not event.recovered and event.level not in _REMARKS
+        if _names_failure(event) or (failed and event.level in _SERIOUS)
+    ]
+    announced = {event.id for event in telling if pattern(ANNOUNCED).match(event.text[:400]) is not None}
+    ends = [event for event in telling if not _went_on(event, transcript)]
+    said = [event for event in ends if event.id not in announced]
+    if said and announced and pattern(_GIVES_UP).match(said[-1].text) is not None:
+        return _suspect(said[-1], transcript)
+    return _suspect((said or ends)[0], transcript) if ends else None
+
+
+_GIVES_UP = r"\s*error: (?!command )\S"  # the word with which setuptools ends
 
 
 def ended(transcript: Transcript) -> Suspect | None:

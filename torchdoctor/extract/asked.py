@@ -13,8 +13,8 @@ FACTS: dict[str, str] = {
 }
 # what a reader can do to a program, its arguments and its environment
 _PLAIN = (
-    r"add|convert|disable|enable|ensure|increase|install|make sure|pass|provide|re-?install|reduce|remove|set"
-    r"|specify|try|update|upgrade|use"
+    r"add|convert|disable|double-check|enable|ensure|increase|install|make sure|pass|provide|re-?install"
+    r"|reduce|remove|set|specify|try|update|upgrade|use"
 )
 # of these the bare word begins other sentences, too: "Call to …", "Run data is …"
 _VERBS = (

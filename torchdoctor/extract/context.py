@@ -101,7 +101,9 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "jupyter": ("ipykernel", "ipython-input", "Cell In[", "IPython", "notebook_launcher"),
     "ci": ("/home/runner/", "GITHUB_ACTIONS", "hostedtoolcache", "gitlab-runner", "/builds/"),
     "embedded": ("python_embeded", "python_embedded"),
-    "uv": ("/uv/python/", "uv/builds-v0/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync"),
+    "uv": (
+        "/uv/python/", "uv/builds-v0/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync", "uv add ",
+    ),
     "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
     "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),
     "system-python": ("/usr/lib/python3", "/dist-packages/"),

@@ -37,6 +37,7 @@ FACTS: dict[str, str] = {
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
     "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
+    "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
     "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
     "python.handed_by": "text: what handed a function to another process, which lacks the function's module",
     "python.package": "str: what pip installs for the module that is missing, as cv2 is of opencv-python",
@@ -223,6 +224,9 @@ def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:
     if last is None:
         return
     path = last.file.replace("\\", "/")
+    root, inside, _ = path.rpartition(f"/{name.partition('.')[0]}/")
+    if inside and root and not last.package and "-packages/" not in path:
+        yield "own_root", root
     installed = "-packages/" in path or path.endswith(".exe/__main__.py") or not path.endswith(".py")
     if last.function == "<module>" and last.package == name and not installed:
         yield "written_by", last.package
