@@ -2003,6 +2003,24 @@ def test_the_first_error_of_a_compiler_counts_however_much_the_build_says_below(
     assert "expected identifier" in suspect.message
 
 
+@pytest.mark.parametrize(
+    ("typed", "run"),
+    [
+        ("$ uv add --no-build-isolation ./knn\n", "uv pip install --python /home/me/app/.venv/bin/python -v"),
+        ("", "/home/me/app/.venv/bin/python -m pip install -v"),
+    ],
+)
+def test_an_environment_of_uv_has_no_pip(typed: str, run: str, rules: RuleSet) -> None:
+    text = (
+        f"{typed}Traceback (most recent call last):\n"
+        '  File "/home/me/app/.venv/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 50, in check\n'
+        "    raise RuntimeError(CUDA_MISMATCH_MESSAGE.format(cuda_str_version, torch.version.cuda))\n"
+        "RuntimeError: The detected CUDA version (11.5) mismatches the version that was used to compile PyTorch (12.4). "
+        "Please make sure to use the same CUDA versions."
+    )
+    assert any(run in (fix.run or "") for fix in first(text, rules).fixes)
+
+
 def test_pip_that_is_named_with_its_interpreter_asks_the_same_one(rules: RuleSet) -> None:
     text = (
         "Traceback (most recent call last):\n"
