@@ -881,6 +881,15 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
     (
+        "$ uv sync\nUsing CPython 3.12.9 interpreter at: /Users/me/app/.venv/bin/python\n"
+        "UserWarning: selective_scan was requested, but nvcc was not found.  Are you sure your environment has nvcc available?\n"
+        "Traceback (most recent call last):\n"
+        '  File "<string>", line 113, in <module>\n'
+        "NameError: name 'bare_metal_version' is not defined. torch.__version__  = 2.6.0",
+        "Leave the package out on a Mac",
+        "/usr/local/cuda",
+    ),
+    (
         "Traceback (most recent call last):\n"
         '  File "/data/me/vlm/dc/train/run.py", line 11, in <module>\n    from dc.train.train import train\n'
         "ModuleNotFoundError: No module named 'dc'",
@@ -1079,7 +1088,7 @@ BY_VALUE = [
         "Traceback (most recent call last):\n"
         '  File "/srv/own/solve.py", line 13, in run\n    raise ValueError(SIZES)\n'
         "ValueError: sizes differ",
-        "Look at the condition under which the line raises it",
+        "Bring options, data and machine in line with the check above this raise",
         "Print the values",
     ),
     (
