@@ -227,7 +227,7 @@ def lasts(do: str, run: str, seen: Mapping[str, frozenset[str]]) -> str:
     """Where to install what a container needs: what is installed inside one goes with it."""
     if not _CONTAINERS & seen.get("runtime", frozenset()) or search(_IMAGE, do, "image", "Dockerfile"):
         return ""
-    return " To last, it belongs into the image's Dockerfile." if search(_INTO, run, "pip ") else ""
+    return " To make it last, put it in the image's Dockerfile." if search(_INTO, run, "pip ") else ""
 
 
 def restarts(do: str, run: str) -> str:
