@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import own_frame, user_frame
@@ -209,12 +211,14 @@ def named(transcript: Transcript, *, failed: bool) -> Suspect | None:
         if not event.quoted and not event.recovered and event.level not in _REMARKS
         if _names_failure(event) or (failed and event.level in _SERIOUS)
     ]
-    announced = {event.id for event in telling if pattern(ANNOUNCED).match(event.text[:400]) is not None}
-    ends = [event for event in telling if not _went_on(event, transcript)]
-    said = [event for event in ends if event.id not in announced]
-    if said and announced and pattern(_GIVES_UP).match(said[-1].text) is not None:
-        return _suspect(said[-1], transcript)
-    return _suspect((said or ends)[0], transcript) if ends else None
+    announced = [event for event in telling if pattern(ANNOUNCED).match(event.text[:400]) is not None]
+    numbers = {event.id for event in announced}
+    said = [event for event in telling if event.id not in numbers]
+    closing = said[-1:] if announced and said and pattern(_GIVES_UP).match(said[-1].text) else []
+    # one by one: a log of errors alone has many, and how each went on is looked for far below it
+    ends = (event for event in chain(closing, said, announced) if not _went_on(event, transcript))
+    first = next(ends, None)
+    return _suspect(first, transcript) if first is not None else None
 
 
 _GIVES_UP = r"\s*error: (?!command )\S"  # the word with which setuptools ends
