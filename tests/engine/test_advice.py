@@ -880,6 +880,13 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # a mark for a missing value
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/solve.py", line 13, in run\n    rows = [int(x) for x in line]\n'
+        "ValueError: invalid literal for int() with base 10: '.'",
+        "Correct or leave out the row of the data: '.'",
+        "int(float",
+    ),
     (
         "$ uv sync\nUsing CPython 3.12.9 interpreter at: /Users/me/app/.venv/bin/python\n"
         "UserWarning: selective_scan was requested, but nvcc was not found.  Are you sure your environment has nvcc available?\n"

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import of_event
+from torchdoctor.extract.download import indexes
 from torchdoctor.extract.headers import header_family
 from torchdoctor.extract.interpreter import interpreter_among
 from torchdoctor.extract.python_error import of_setup_script
@@ -56,7 +57,6 @@ _INSTALL = (
     ("other-python", r"require a different python version: (?P<name>[^;\n]{1,80})"),
     ("other", r"ERROR: Could not install packages due to an? "),
 )  # fmt: skip
-_INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
 _NEAR = 60  # events
 # the lines below pip's "The conflict is caused by:"
 _WANTED = (
@@ -150,7 +150,7 @@ def _conflict(event: Event, transcript: Transcript) -> Reading | None:
     if first is None or other is None:
         return None
     pinned = rf"{re.escape(other['package'])}[=<>~!]\S* \(from -r (\S+) \(line (\d+)\)\)"
-    lists = (pattern(pinned).search(one.text[:400]) for one in transcript.events)
+    lists = (re.search(pinned, one.text[:400]) for one in transcript.events)
     place = next((f"{found[1]}, line {found[2]}" for found in lists if found is not None), None)
     asked = first["asked"] or f"{first['package']} {first['release']}, which needs {first['needs']}"
     return Reading(
@@ -166,11 +166,8 @@ def _conflict(event: Event, transcript: Transcript) -> Reading | None:
 
 def _torch_index(event: Event, transcript: Transcript) -> str | None:
     """The index of torch's wheels, where pip says above that it asks this one alone."""
-    above = (one.text for one in reversed(transcript.events) if one.id <= event.id)
-    said = next(
-        filter(None, (pattern(_INDEXES).search(text) for text in above if "in indexes" in text)), None
-    )
-    return said["index"] if said is not None and said["index"].startswith(_OF_TORCH) else None
+    index = indexes(event, transcript)
+    return index if index.startswith(_OF_TORCH) else None
 
 
 def _without_index(event: Event, transcript: Transcript) -> str | None:
@@ -184,7 +181,7 @@ def _for_build(event: Event, transcript: Transcript) -> bool:
     """Did pip want it for the environment of its own in which it builds?"""
     return any(
         "pip subprocess to install build dependencies" in one.text
-        for one in transcript.events[event.id - 8 if event.id > 8 else 0 : event.id + 8]
+        for one in transcript.events[max(0, event.id - 8) : event.id + 8]
     )
 
 

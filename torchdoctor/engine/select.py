@@ -61,10 +61,10 @@ def _is_of_others(head: Finding, rank: int) -> bool:
 def _beside_the_end(chain: Chain, transcript: Transcript, over: bool, by_hand: bool) -> str:
     """Why what was only said on the way is no cause: something else ended the run, or nothing did."""
     head, under = chain
-    repeated = is_repeated(head, transcript)
-    if not (repeated or is_context(head, transcript)) or (
-        head.rule.severity is not Severity.FATAL and not by_hand
-    ):
+    if head.rule.severity is not Severity.FATAL and not by_hand:
+        return ""
+    repeated = not is_context(head, transcript)
+    if repeated and not is_repeated(head, transcript):
         return ""
     if any(not is_context(member, transcript) for member in under):
         return ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.build_reading import ANNOUNCED, is_of_installer
 from torchdoctor.engine.context import OWN_CODE
 from torchdoctor.engine.finding import Finding
+from torchdoctor.extract import once_a_text
 from torchdoctor.model import EventKind
 from torchdoctor.patterns import pattern
 
@@ -32,16 +33,25 @@ def is_unbuilt(event: Event, transcript: Transcript) -> bool:
     missing = pattern(_MISSING).match(event.text[:400])
     if missing is None:
         return False
+    last = max((number for number in _given_up(transcript) if number < event.id), default=-1)
     name = re.escape(missing["name"]).replace("_", "[-_.]")
-    failed = False
-    for other in reversed(transcript.events[: event.id]):
+    for other in reversed(transcript.events[: event.id] if last >= 0 else ()):
         text = other.text[:4_000]
-        if "Successfully installed" in text and pattern(_INSTALLED.replace("NAME", name)).search(text):
+        if "Successfully installed" in text and re.search(_INSTALLED.replace("NAME", name), text):
             return False
-        failed = failed or pattern(ANNOUNCED).match(text) is not None or is_of_installer(other)
-        if failed and pattern(_ASKED.replace("NAME", name)).search(text):
+        if other.id <= last and re.search(_ASKED.replace("NAME", name), text):
             return True
     return False
+
+
+@once_a_text
+def _given_up(transcript: Transcript) -> tuple[int, ...]:
+    """The events by which pip or uv says that it could not install something."""
+    return tuple(
+        event.id
+        for event in transcript.events
+        if pattern(ANNOUNCED).match(event.text[:4_000]) is not None or is_of_installer(event)
+    )
 
 
 def without_unbuilt(live: list[Finding], transcript: Transcript) -> tuple[list[Finding], list[Finding]]:

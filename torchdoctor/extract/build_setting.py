@@ -19,14 +19,24 @@ def is_question(error: int, transcript: Transcript) -> bool:
     """Did the program go on after the error, up to an exception of another kind?"""
     if fails_behind(error, transcript):
         return False
-    later = transcript.events[error:]
-    return any(event.kind is EventKind.EXCEPTION and event.type and event.id > error for event in later)
+    later = transcript.events[error + 1 :]
+    return any(event.kind is EventKind.EXCEPTION and event.type for event in later)
 
 
 def fails_behind(error: int, transcript: Transcript) -> bool:
     """Is a command of the build said to have failed, from the error on?"""
-    later = transcript.events[error:]
-    return any(mark in f"{event.type or ''} {event.text}" for event in later for mark in _FAILED)
+    return error <= _last_failed(transcript)
+
+
+@once_a_text
+def _last_failed(transcript: Transcript) -> int:
+    """The last event that says so; -1 for none."""
+    said = (
+        event.id
+        for event in reversed(transcript.events)
+        if any(mark in f"{event.type or ''} {event.text}" for mark in _FAILED)
+    )
+    return next(said, -1)
 
 
 _NINJA = r"(?:^|[\s#$>%`])(?:ninja --version|(?:which|command -v)(?: -a)? ninja)`*\s*\n+\s*(?:1\.\d|/\S)"

@@ -19,7 +19,8 @@ FACTS: dict[str, str] = {
     "download.own_index": "text: the index that uv or pip was told to ask, none of PyPI's and torch's own",
     "download.index": "text: the build whose index of torch's is the only one that pip looked in: cu121",
 }
-_INDEX = r"Looking in indexes: https://download\.pytorch\.org/whl/(\w+)/?\s*$"
+_INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
+_OF_TORCH = r"https://download\.pytorch\.org/whl/(\w+)/?"
 # as uv tells with -vv, or as it stands in the command; no password is repeated
 _OWN_INDEX = (
     r"Fetching metadata for [\w.-]{1,80} from (?P<told>https?://(?!\S*@)[\w.:/+-]{4,200}?)/[\w.-]+/?(?:\s|$)"
@@ -60,6 +61,14 @@ def _own_index(event: Event, transcript: Transcript) -> str | None:
     return None
 
 
+def indexes(event: Event, transcript: Transcript) -> str:
+    """The indexes that pip says last above a failure that it looks in; "" where it does not say."""
+    above = (one.text for one in reversed(transcript.events) if one.id <= event.id)
+    said = (pattern(_INDEXES).search(text) for text in above if "in indexes" in text)
+    found = next(filter(None, said), None)
+    return found["index"] if found is not None else ""
+
+
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the failure's own download: the last that begins above it."""
     above = [one for one in transcript.events if one.id <= event.id and "Downloading" in one.text]
@@ -77,8 +86,5 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     fit = [one for one in listed if asked is not None and one.partition("+")[0] == asked["version"]]
     yield "listed", ", ".join(fit) or None
     yield "own_index", _own_index(event, transcript)
-    looked = [
-        one.text for one in transcript.events if one.id <= event.id and "Looking in indexes: " in one.text
-    ]
-    index = pattern(_INDEX).search(looked[-1]) if looked else None
-    yield "index", index[1] if index is not None else None
+    of_torch = pattern(_OF_TORCH).fullmatch(indexes(event, transcript))
+    yield "index", of_torch[1] if of_torch is not None else None

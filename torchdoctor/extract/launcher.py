@@ -78,7 +78,6 @@ _RUNS = ("_run_module_as_main", "_run_code")
 # what runs the reader's own script under its own name, or shows a cell
 _RUNNERS = frozenset({"torch", "accelerate", "deepspeed", "debugpy", "ipykernel", "pdb", "horovod", "ray"})
 _IN_BIN = r".*[\\/](?:bin|Scripts)[\\/](?P<name>[\w.-]+?)(?:\.exe[\\/]__main__\.py)?"
-# what launchers are told, and print, of several machines
 _PER_NODE = r"--nproc[-_]per[-_]node[ =](\d{1,3})\b|\bnproc_per_node +: (\d{1,3})\b"
 _JOINS = (
     "StatelessProcessGroup", "stateless_init_process_group", "PyNcclCommunicator(pg,", "init_communicator",

@@ -6,6 +6,7 @@ from torchdoctor.extract import once_a_text, slurm
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
+# what launchers are told, and print, of several machines
 _SEVERAL = (
     r"(?:--n?nodes|--num[_-](?:machines|nodes)|SLURM_(?:JOB_NUM_NODES|NNODES)|\bn(?:um_)?nodes|\bnum_machines)"
     r"[ =:]{1,3}(?:[2-9]\b|[1-9]\d{1,4}\b)"

@@ -115,12 +115,13 @@ _DETAILS = (
     r"|takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<given>\d+) (?:was|were) given)",
     r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>\w{1,60})' and "
     r"'(?P<other>\w{1,60})'",
-    r"invalid literal for int\(\) with base 10: '(?P<decimal>[+-]?\d{0,20}\.\d{0,20})'",
+    r"invalid literal for int\(\) with base 10: '(?P<decimal>[+-]?(?=\.?\d)\d{0,20}\.\d{0,20})'",
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float): "
     r"(?P<no_number>'[^'\n]{0,80}')",
     r"(?:not enough|too many) values to unpack "
     r"\(expected (?P<unpacks>\d{1,6})(?:, got (?P<unpacked>\d{1,6}))?\)",
 )
+_COUNTS = ("takes", "given", "unpacks", "unpacked")
 # web frameworks and servers of models; TorchServe loads a model in another file
 _HANDS_ON = frozenset((
     "starlette", "fastapi", "flask", "aiohttp", "tornado", "sanic", "django", "bentoml", "litserve",
@@ -200,22 +201,22 @@ def _details(text: str) -> Iterator[Found]:
         if "one" in said:
             yield "mixed", f"{said['one']} and {said['other']}"
             return
+        if "lacking" in said:
+            said["lacking"] = said["lacking"].replace("'", "")
         for name, value in said.items():
-            yield (
-                name,
-                int(value) if value.isdecimal() else value.replace("'", "") if name == "lacking" else value,
-            )
+            yield name, int(value) if name in _COUNTS else value
         return
 
 
 def _unimported(kind: str, name: str, frames: tuple[Frame, ...]) -> str | None:
     """What a line takes for imported: an alias, or a module of Python that it asks for an attribute."""
-    code = frames[-1].code if frames else ""
+    imported = _ALIASES.get(name)
     if kind == "ModuleNotFoundError":
-        return _ALIASES.get(name) if _ALIASES.get(name) != name else None
-    if kind != "NameError" or pattern(rf"\b{re.escape(name)}\.[A-Za-z_]").search(code) is None:
+        return imported if imported != name else None
+    code = frames[-1].code if frames else ""
+    if kind != "NameError" or re.search(rf"\b{re.escape(name)}\.[A-Za-z_]", code) is None:
         return None
-    return _ALIASES.get(name) or (name if name in sys.stdlib_module_names else None)
+    return imported or (name if name in sys.stdlib_module_names else None)
 
 
 def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:

@@ -364,8 +364,11 @@ def _take_learned(
                         mark.host = before
                 elif mark.host is None and pattern(_HOST).match(name):
                     mark.host = name
-            address = pattern(_ADDRESSED).match(found[0]) if mark.host is None else None
-            if address is not None:
+            if (
+                mark.host is None
+                and found[0][0].isdecimal()
+                and (address := pattern(_ADDRESSED).match(found[0]))
+            ):
                 mark.host = address[1]
             return found.end(), shape.tag
     return None
