@@ -275,7 +275,8 @@ def pair(folder: Path, ranks: tuple[int, ...], limit_s: float, port: int, **more
     for rank in ranks:
         environ = {
             **os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(port), "NODE_NAME": f"n{rank + 1}", "OMP_NUM_THREADS": "1", **more,
+            "MASTER_PORT": str(port), "NODE_NAME": f"n{rank + 1}", "OMP_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "", **more,  # one GPU is no pair
         }  # fmt: skip
         argv = [sys.executable, str(program), str(folder), str(limit_s)]
         running.append(
