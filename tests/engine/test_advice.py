@@ -880,6 +880,36 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # a picture, and not an array of the reader's making
+        "Traceback (most recent call last):\n"
+        '  File "C:\\work\\train.py", line 16, in __getitem__\n    img = raw.convert("RGB")\n'
+        '  File "C:\\work\\venv\\Lib\\site-packages\\torch\\utils\\data\\_utils\\fetch.py", line 54, in fetch\n    x\n'
+        '  File "C:\\work\\venv\\Lib\\site-packages\\PIL\\Image.py", line 1081, in convert\n    return self.copy()\n'
+        "MemoryError",
+        "Decode large pictures smaller",
+        "broadcasts",
+    ),
+    (  # a row of features for each sample, and one for each step of each sample
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/head.py", line 45, in forward\n    x = torch.cat([flat, z], dim=1)\n'
+        "RuntimeError: Tensors must have same number of dimensions: got 2 and 3",
+        "Make two axes of the tensor that has three",
+        "F.interpolate",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/head.py", line 45, in forward\n    x = torch.cat([batch, one], dim=0)\n'
+        "RuntimeError: Tensors must have same number of dimensions: got 4 and 3",
+        "Add the axis that one tensor lost",
+        "flatten",
+    ),
+    (  # the GPU of a Jetson, for which no wheel of pytorch.org has code
+        'Warp 1.12.0 initialized: CUDA Toolkit 12.9, Driver 13.2, "cuda:0": "Orin" (61 GiB, sm_87)\n'
+        "UserWarning: Orin with CUDA capability sm_87 is not compatible with the current PyTorch installation.\n"
+        "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device",
+        "Install NVIDIA's own torch wheel",
+        "download.pytorch.org",
+    ),
     (  # a mark for a missing value
         "Traceback (most recent call last):\n"
         '  File "/srv/own/solve.py", line 13, in run\n    rows = [int(x) for x in line]\n'

@@ -11,7 +11,7 @@ import pytest
 
 from torchdoctor.intake import read_text
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import goodness
+from torchdoctor.intake.ending.event import goodness, is_failure
 from torchdoctor.intake.quotation import is_source, of_line
 from torchdoctor.model import Quoted
 
@@ -28,6 +28,19 @@ from torchdoctor.model import Quoted
 )  # fmt: skip
 def test_goodness(text: str, value: int) -> None:
     assert goodness(text) == value
+
+
+@pytest.mark.parametrize(
+    ("line", "bad"),
+    [("An error occurred during training: list index out of range", True),
+     ("Error during training: list index out of range", True), ("Error loading model: no such key", True),
+     ("\u274c Error while saving the model: disk full", True), ("An unexpected error occurred", True),
+     ("Error in epoch 3: 0.331", False), ("Error handling: enabled", False), ("mean error 0.2", False),
+     ("Error during validation: 2.1e-3", False)],
+)  # fmt: skip
+def test_what_a_program_prints_of_an_error_that_it_caught(line: str, bad: bool) -> None:
+    transcript = read_text(f"Epoch 1/20 loss 0.4312\n{line}\n")
+    assert any(is_failure(event) for event in transcript.events) is bad
 
 
 def holds_one(parts: list[Any], words: list[str], run: str = "") -> bool:

@@ -213,8 +213,9 @@ _SPELLINGS = (
     # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
     ("board", "aarch64", ("0x",), r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
-    # the GPU of a Jetson, as torch and programs that print it name it
-    ("board", "jetson", ("(Orin", "(Xavier"), r"\((?:Orin|Xavier), \d"),
+    # the GPU of a Jetson, as torch and programs that print it name it; no card has these capabilities
+    ("board", "jetson", ("Orin", "Xavier"), r"[(\"](?:Orin|Xavier)(?:, \d|\")|\b(?:Orin|Xavier) with CUDA"),
+    ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
 _OF_LINUX = ("slurm", "kubernetes", "podman", "colab", "kaggle")  # where programs run on no other system
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too

@@ -83,8 +83,8 @@ _PATTERNS: dict[str, tuple[str, str]] = {
     "cudnn-symbol": ("load symbol", r"(?:Cannot|Could not) load symbol (?P<symbol>\w{1,100})"),
     # the quotes and the words around the version are translated in some locales (dl-version.c)
     "version": ("_", r"(?P<version>(?:GLIBCXX|GLIBC|CXXABI|GOMP|OMP)_\d[\d.]{0,14})\s?['’«»”\"]"),
-    # NVIDIA names the version after the library
-    "version-of-file": ("' not found (", r"version `(?P<version>lib\w{1,60}\.so[\d.]{0,20})'"),
+    # any library's own: NVIDIA names the version after the library, others after the project
+    "version-of-file": ("' not found (", r"version `(?P<version>[A-Za-z][\w.]{1,80})'(?= not found \()"),
     "cudnn-load": ("Could not load library", rf"Could not load library {_FILE}"),
     "cudnn-any": ("Unable to load any of", r"Unable to load any of \{(?P<file>[^,}\s]{1,200})"),
     "cudnn-locate": ("Could not locate", r"Could not locate (?P<file>[\w-]{1,80}\.(?:dll|so[\w.]{0,20}))"),

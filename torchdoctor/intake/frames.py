@@ -192,6 +192,9 @@ def _shipped(path: str) -> str:
     at = path.rfind("/pip-install-")
     if at >= 0:  # pip-install-ulfkr2zw/flash-attn_4b67593759ae48ef/setup.py: what pip unpacked to build it
         return re.sub(r"_[0-9a-f]{16,40}$", "", path[at + 1 :].split("/")[1])
+    bundle, contents, _ = path.rpartition(".app/Contents/")
+    if contents:  # an application of a Mac: /Applications/ComfyUI.app/Contents/Resources/ComfyUI/execution.py
+        return bundle.rpartition("/")[2]
     at = path.rfind("/spark/python/")
     rest = path[at + 14 :].removeprefix("lib/") if at >= 0 else ""
     first = rest.partition("/")[0]
