@@ -880,6 +880,34 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # what a tokenizer gives is no dict, and slips through a loop that moves dicts
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/model.py", line 59, in forward\n    e = self.text(tokens)["sentence_embedding"]\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/nn/modules/sparse.py", line 192, in forward\n'
+        "    return F.embedding(\n"
+        "RuntimeError: Expected all tensors to be on the same device, but got index is on cpu, different from other "
+        "tensors on cuda:0 (when checking argument in method wrapper_CUDA__index_select)",
+        "Move the ids before the model gets them",
+        "buffers at all",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 205, in step\n    self.metrics.update(pred, y)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torchmetrics/regression/pearson.py", line 148, in update\n'
+        "    self.mean_x = f(preds, target)\n"
+        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
+        "Give the metric both on one device",
+        "buffers at all",
+    ),
+    (  # IPython shortens a home; the plain wheel of Linux has CUDA
+        "AssertionError                            Traceback (most recent call last)\n"
+        'Cell In[8], line 11\n     10 model = load()\n---> 11 model.to("cuda")\n\n'
+        "File ~/speech/env/lib/python3.10/site-packages/torch/cuda/__init__.py:310, in _lazy_init()\n"
+        '--> 310     raise AssertionError("Torch not compiled with CUDA enabled")\n\n'
+        "AssertionError: Torch not compiled with CUDA enabled",
+        "Take 'mps' for 'cuda' if this is a Mac",
+        "JetPack",
+    ),
     (  # a picture, and not an array of the reader's making
         "Traceback (most recent call last):\n"
         '  File "C:\\work\\train.py", line 16, in __getitem__\n    img = raw.convert("RGB")\n'

@@ -37,7 +37,7 @@ def test_goodness(text: str, value: int) -> None:
      ("\u274c Error while saving the model: disk full", True), ("An unexpected error occurred", True),
      ("Error in epoch 3: 0.331", False), ("Error handling: enabled", False), ("mean error 0.2", False),
      ("Error during validation: 2.1e-3", False),
-     ("  0%|          | 0/15 [00:00<?, ?it/s]wandb: ERROR Error while calling W&B API: run not found", False)],
+     ("  0%|          | 0/15 [00:00<?, ?it/s]wandb: ERROR Error while calling W&B API: no run", False)],
 )  # fmt: skip
 def test_what_a_program_prints_of_an_error_that_it_caught(line: str, bad: bool) -> None:
     transcript = read_text(f"Epoch 1/20 loss 0.4312\n{line}\n")
