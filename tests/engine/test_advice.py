@@ -1968,6 +1968,29 @@ PIP_FAILED = (
 PIP_TRIED = (
     "Traceback (most recent call last):\n"
     '  File "<string>", line 1, in <module>\n'
+@pytest.mark.parametrize(
+    ("says", "chosen"),
+    [
+        ("unknown activation 'swish2'; known: relu, gelu", "ValueError"),
+        ("cannot read the configuration: 'swish2'", "KeyError"),
+        ("no activation of that name", "KeyError"),
+    ],
+)
+def test_a_sentence_about_a_key_says_more_than_the_key(says: str, chosen: str, rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib/python3.11/site-packages/netkit/acts.py", line 9, in get\n    return TABLE[name]\n'
+        "KeyError: 'swish2'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib/python3.11/site-packages/netkit/acts.py", line 11, in get\n    raise ValueError(told)\n'
+        f"ValueError: {says}\n"
+    )
+    suspect = diagnose(read_text(text), FactBook(None), rules).suspect
+    assert suspect is not None
+    assert suspect.type == chosen
+
+
     "ModuleNotFoundError: No module named 'nervelib'\n"
 )
 
