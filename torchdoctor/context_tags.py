@@ -12,7 +12,7 @@ TAGS: dict[str, tuple[str, ...]] = {
     "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
         "docker", "compose", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle",
-        "jupyter", "ci",
+        "jupyter", "ci", "modules",
     ),
     "python": ("venv", "conda", "uv", "system-python", "embedded", "32-bit"),
     "phase": (
@@ -31,8 +31,8 @@ DIMENSION = {tag: dimension for dimension, tags in TAGS.items() for tag in tags}
 # What most readers have: naming it keeps a fix from others, and is no reason to put it first.
 USUAL = frozenset({"linux", "debian", "nvidia", "train", "user", "desktop"})
 # What says nothing of its neighbours: a notebook, a CI job and Ray may run in any container, a 32-bit Python
-# in any environment, and Triton's server runs any back end.
-BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci", "32-bit", "triton-server"})
+# in any environment, Triton's server runs any back end, and a cluster with modules mostly has Slurm.
+BESIDE_OTHERS = frozenset({"ray", "jupyter", "ci", "modules", "32-bit", "triton-server"})
 # Programs that answer requests: a run of one is no training, and it is not started by torchrun.
 SERVERS = frozenset({"vllm", "sglang", "tgi"})
 # Programs that make pictures: a run of one is no training, unless its frames say so

@@ -1963,6 +1963,36 @@ BY_VALUE = [
         "Add --cuda-device 1 to the options of ComfyUI",
         "HSA_OVERRIDE_GFX_VERSION=",
     ),
+    (  # a toolkit of EasyBuild's tree: its modules, and no names of Debian's
+        "[1/2] /sw/arch/EB_production/2023/software/CUDA/12.1.1/bin/nvcc -I/home/u/lib/python3.10/site-packages/torch/include -c -o x.o x.cu -std=c++17\n"
+        "FAILED: x.o\n"
+        '/home/u/lib/python3.10/site-packages/torch/include/c10/util/C++17.h:16:2: error: #error "You\'re trying to build PyTorch with a too old version of GCC. We need GCC 9 or later."',
+        "Load gcc 11 from the cluster's modules",
+        "gcc-9",
+    ),
+    (
+        "[1/2] /home/u/miniconda3/envs/ops/bin/nvcc -I/home/u/miniconda3/envs/ops/lib/python3.10/site-packages/torch/include -c -o x.o x.cu -std=c++17\n"
+        "FAILED: x.o\n"
+        "/home/u/miniconda3/envs/ops/lib/python3.10/site-packages/torch/include/c10/util/complex.h:8:10: fatal error: thrust/complex.h: No such file or directory",
+        "Install cuda-cccl of nvcc's release, which brings thrust/complex.h",
+        "INCLUDE=",
+    ),
+    (  # cl reads INCLUDE
+        "[1/2] C:\\cuda\\bin\\nvcc -IC:\\venv\\Lib\\site-packages\\torch\\include -c x.cu -o x.obj\n"
+        "FAILED: x.obj\n"
+        "C:/venv/Lib/site-packages/torch/include\\c10/util/complex.h(8): fatal error C1083: Cannot open include file: 'thrust/complex.h': No such file or directory",
+        "Install the whole CUDA toolkit",
+        "CPATH",
+    ),
+    (  # an environment of pip's own has the setuptools that the package asks for
+        "  Getting requirements to build wheel did not run successfully.\nTraceback (most recent call last):\n"
+        '  File "/tmp/pip-build-env-x1y2z3aa/overlay/lib/python3.11/site-packages/setuptools/config/pyprojecttoml.py", line 57, in validate\n'
+        '    raise ValueError(f"{error}\\n{summary}") from None\n'
+        "ValueError: invalid pyproject.toml config: `project.license`.\n"
+        "configuration error: `project.license` must be valid exactly by one definition (2 matches found):",
+        "Raise the bound of setuptools under [build-system] requires",
+        "pip install",
+    ),
 ]
 
 
@@ -1994,6 +2024,29 @@ def unknown(text: str, rules: RuleSet) -> str:
     suspect = diagnose(read_text(text), FactBook(None), rules).suspect
     assert suspect is not None
     return next_step(suspect)
+
+
+@pytest.mark.parametrize(
+    ("says", "chosen"),
+    [
+        ("unknown activation 'swish2'; known: relu, gelu", "ValueError"),
+        ("cannot read the configuration: 'swish2'", "KeyError"),
+        ("no activation of that name", "KeyError"),
+    ],
+)
+def test_a_sentence_about_a_key_says_more_than_the_key(says: str, chosen: str, rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib/python3.11/site-packages/netkit/acts.py", line 9, in get\n    return TABLE[name]\n'
+        "KeyError: 'swish2'\n\n"
+        "During handling of the above exception, another exception occurred:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/lib/python3.11/site-packages/netkit/acts.py", line 11, in get\n    raise ValueError(told)\n'
+        f"ValueError: {says}\n"
+    )
+    suspect = diagnose(read_text(text), FactBook(None), rules).suspect
+    assert suspect is not None
+    assert suspect.type == chosen
 
 
 def test_pip_that_may_ask_no_index_is_not_sent_to_one(rules: RuleSet) -> None:

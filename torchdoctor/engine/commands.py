@@ -68,7 +68,7 @@ _HOST = (
 )
 _HOSTED = frozenset({"colab", "kaggle"})
 # where the machine is somebody else's, so that what needs root is his to do
-_SHARED = frozenset({"slurm", "kubernetes", "colab", "kaggle"})
+_SHARED = frozenset({"slurm", "modules", "kubernetes", "colab", "kaggle"})
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 
 from torchdoctor.engine.context import went_on
@@ -101,8 +102,27 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
             event.id,
         )
 
-    event = min(candidates, key=key)
+    event = _explained(min(candidates, key=key), candidates)
     return _suspect(event, transcript)
+
+
+def _explained(inner: Event, candidates: list[Event]) -> Event:
+    """The exception that says in words what is the matter with the key that a lookup did not find.
+
+    What puts the same key behind a colon only passes it on.
+    """
+    key = inner.text.strip().strip("'\"")
+    if inner.type != "KeyError" or not key or " " in key:
+        return inner
+    named = rf"(?<![\w.-]){re.escape(key)}(?![\w-])"
+    for outer in candidates:
+        behind = {one.event for one in outer.relations if one.kind is not RelationKind.WRAPS}
+        says, passed_on = outer.text.strip(), inner.text.strip()
+        if inner.id not in behind or says == passed_on or says.endswith(f": {passed_on}"):
+            continue
+        if re.search(named, says) is not None:
+            return outer
+    return inner
 
 
 def _suspect(event: Event, transcript: Transcript) -> Suspect:

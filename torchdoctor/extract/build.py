@@ -37,6 +37,7 @@ FACTS: dict[str, str] = {
     "(a package's C++ against torch's headers) or other",
     "build.cxx_standard": "int: the C++ standard the compiler was told to use, as 17",
     "build.macos_target": "str: the release of macOS that the build is for, by its folders: 10.7",
+    "build.conda_nvcc": "bool: the nvcc that ran is that of a conda environment",
     "build.missing_member": "str: the member that at::Tensor does not have, in any language of the compiler",
     "build.std_header": "str: the standard header, as cstdint, of a name that the sources do not declare",
     "build.extension": "str: name of the extension module that was built",
@@ -111,7 +112,6 @@ _TRIGGERS = (
 )  # fmt: skip
 MAX_LINES = 5_000  # a log that says "error" in more lines than this is not looked at to its end
 
-# gcc and clang share a form; these are clang's words.
 # What follows from an error before it, or comes from pip and ninja: never the first error.
 _ECHOES = r"ld returned|linker command failed|subprocess-exited|too many errors|error limit|from macro"
 
@@ -291,11 +291,9 @@ def _not_built(transcript: Transcript) -> str | None:
 
 def _macos_target(transcript: Transcript) -> str:
     """As distutils names its folders, or as the compiler is told."""
-    for event in transcript.events:
-        found = pattern(_MACOS).search(event.text) if "macosx" in event.text and not event.quoted else None
-        if found is not None:
-            return found[1] or found[2]
-    return ""
+    told = (event.text for event in transcript.events if "macosx" in event.text and not event.quoted)
+    found = next(filter(None, map(pattern(_MACOS).search, told)), None)
+    return (found[1] or found[2]) if found is not None else ""
 
 
 def _last_word(transcript: Transcript) -> tuple[str, str] | None:
@@ -369,6 +367,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("std_header", std_header(error.text, standard) if kind == "code" else "")
     put("extension", build_setting.extension(transcript))
     put("toolkit", build_setting.toolkit(transcript))
+    put("conda_nvcc", build_setting.conda_nvcc(transcript) or "")
     put("math_libs", build_setting.math_libs(transcript))
     put("probe", build_setting.is_question(error.event, transcript))
     put("macos_target", _macos_target(transcript))

@@ -11,6 +11,9 @@ from torchdoctor.patterns import pattern
 
 _PACKAGE = (
     r"Failed to build `(?P<built>[A-Za-z][\w.-]*?)(?:[=@ ]\S*)?`"
+    # pip -v, of the folder in which it ran what failed
+    r"|(?:^|\n)\s*cwd: \S{0,200}/pip-install-\w{1,20}/(?P<unpacked>[A-Za-z][\w.-]*?)"
+    r"(?:_[0-9a-f]{16,40})?/?(?:\s|$)"
     r"|(?:^|\n)\s*Collecting (?:git\+https?://\S{1,200}/(?P<repository>[\w.-]+?)(?:\.git)?(?:@\S*)?(?:\s|$)"
     r"|(?P<collected>[A-Za-z][\w.-]*)(?![\w+:]))"
     r"|Getting requirements to build wheel|Preparing metadata "
@@ -52,16 +55,17 @@ def facts(transcript: Transcript) -> tuple[Fact, ...]:
 def _package(transcript: Transcript) -> tuple[Event, str] | None:
     """What pip or uv say that they did not build, else what pip collected last before it asked how to."""
     collected: tuple[Event, str] | None = None
+    asks = False
     for event in transcript.events:
         found = None if event.quoted else pattern(_PACKAGE).search(event.text[:600])
         if found is None:
             continue
-        if found["built"]:
-            return event, found["built"]
+        if named := found["built"] or found["unpacked"]:
+            return event, named
         name = found["collected"] or found["repository"]
-        if not name:
-            break
-        collected = event, name
+        asks = asks or not name
+        if name and not asks:
+            collected = event, name
     return collected
 
 

@@ -60,6 +60,20 @@ def toolkit(transcript: Transcript) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+_CONDA_NVCC = (
+    r"[\\/](?:envs[\\/][^\\/\s]{1,80}|\w{0,8}(?:conda|forge)\d?)[\\/](?:Library[\\/])?bin[\\/]nvcc\b"
+)
+
+
+def conda_nvcc(transcript: Transcript) -> bool:
+    """Does the text show the nvcc of a conda environment?"""
+    return any(
+        pattern(_CONDA_NVCC).search(event.text[:2_000]) is not None
+        for event in transcript.events
+        if "nvcc" in event.text and not event.quoted
+    )
+
+
 _HPC_SDK = r"(/[\w./+-]{0,200}/Linux_\w{1,20}/\d\d\.\d{1,2})/cuda/(\d{1,2}\.\d)(?=[\s/:'\"]|$)"
 
 

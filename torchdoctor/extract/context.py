@@ -31,6 +31,7 @@ FACTS: dict[str, str] = {
     "context.container": "text: id of the container, by its shell's prompt; unknown among several",
     "context.service": "text: name of the one service of docker compose whose lines the text has",
     "context.pod": "text: name of the Kubernetes pod; unknown among several",
+    "context.gcc_module": "text: GCC or gcc, as the cluster spells its modules, by the path of one",
     "context.model": "text: the model that a server was started with, as the text names it first",
 }
 
@@ -95,6 +96,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     "slurm": ("slurmstepd", "srun: ", "sbatch ", "SLURM_", "/slurmd/", "slurm_script", "scancel", "SLURMEnv",
         "oom_memcg=/slurm", "JobState=", "NODELIST(REASON)"),
+    "modules": ("LOADEDMODULES", "LMOD_", "/modulefiles/"),
     "ray": ("(RayWorkerWrapper ", "ray::", "raylet", "ray.exceptions", "/ray/_private/", "RayTaskError"),
     "colab": ("/content/", "https://localhost:8080/", "googlecolab", "google.colab", "COLAB_"),
     "kaggle": ("/kaggle/", "KAGGLE_"),
@@ -200,6 +202,13 @@ _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]
 _CONTAINER_ID = r"(?m)^\s{0,8}(?:\([\w.-]{1,40}\) )?[\w-]{1,32}@([0-9a-f]{12}):[^\n]{0,200}[#$]"
 _SRUN = rf"srun {slurm.OPTION}{{0,12}}\S{{0,200}}(?:python|torchrun|bash)"
 _SERVICE = r"([A-Za-z][\w.-]{0,60}?)[-_]\d{1,3}"
+# a program in a tree of modules, as EasyBuild and admins lay them out (/software/CUDA/11.8.0/bin), or Spack
+_MODULE = (
+    r"/(?:software|easybuild|apps|sw|modules|packages|pkgs|compilers)/(?:[\w.+-]+/){0,5}"
+    r"(?P<name>CUDA(?:core)?|GCC(?:core)?|cuda(?:core)?|gcc(?:core)?|cudatoolkit|nvhpc|NVHPC)/\d+\.\d[\w.-]*/"
+    r"|/spack/linux-[\w.-]+/(?:[\w.-]+/)?(?P<spack>cuda|gcc)-\d"
+)
+_IN_MODULES = ("/CUDA", "/GCC", "/cuda", "/gcc", "/NVHPC", "/nvhpc")
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", ("@", "/app/", " exited with code "), _CONTAINER),
@@ -207,6 +216,8 @@ _SPELLINGS = (
     ("runtime", "jupyter", ("!pip ", "!uv "), r"(?m)^!(?:pip|uv) \w"),
     ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
     ("runtime", "slurm", ("srun ",), _SRUN),
+    ("runtime", "modules", ("module ",), r"(?m)(?:^|[$#>;&]) {0,8}module (?:load|avail|spider|add|swap) \w"),
+    ("runtime", "modules", _IN_MODULES, _MODULE),
     ("python", "32-bit", ("-32",), r"[\\/]Python3\d{1,2}-32[\\/]"),  # the folder of its installer
     ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
     ("system", "windows", ("-win_amd64",), r"-win_amd64\.whl\b"),
@@ -217,7 +228,8 @@ _SPELLINGS = (
     ("board", "jetson", ("Orin", "Xavier"), r"[(\"](?:Orin|Xavier)(?:, \d|\")|\b(?:Orin|Xavier) with CUDA"),
     ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
-_OF_LINUX = ("slurm", "kubernetes", "podman", "colab", "kaggle")  # where programs run on no other system
+# where programs run on no other system
+_OF_LINUX = ("slurm", "modules", "kubernetes", "podman", "colab", "kaggle")
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
     "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
@@ -345,6 +357,9 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     if len(services) == 1:
         yield Fact.known("context.service", services[0], "text")
     yield from slurm.asked_for(text.text)
+    if (tree := search(_MODULE, text.text, *_IN_MODULES)) is not None:
+        name = tree["name"] or tree["spack"]
+        yield Fact.known("context.gcc_module", "GCC" if name[:3].isupper() else "gcc", "text")
     model = pattern(_MODEL).search(text.text) if seen["program"].keys() & SERVERS else None
     if model is not None:
         yield Fact.known("context.model", model[1], text.source(model.start()))
