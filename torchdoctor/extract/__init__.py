@@ -49,6 +49,7 @@ NAMESPACES = {
     "numpy_api": "numpy_api",
     "asked": "asked",
     "call": "call",
+    "kv_cache": "kv_cache",
 }
 
 
