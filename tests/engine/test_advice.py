@@ -21,6 +21,7 @@ from torchdoctor.intake import read_text
 from torchdoctor.model import Diagnosis, Fact, FactValue, Fix
 from torchdoctor.probes.recorded import RecordedFacts
 from torchdoctor.render.unknown import next_step
+from torchdoctor.render.words import proofs
 
 MACHINES: dict[str, dict[str, FactValue]] = json.loads(
     (Path(__file__).parent / "machines.json").read_text("utf-8")
@@ -415,7 +416,7 @@ HUB = "huggingface_hub.errors.HfHubHTTPError: {} for url: https://huggingface.co
         (SHM.format("KUBERNETES_SERVICE_HOST=10.0.0.1\n"), "Mount an emptyDir"),
         (GFX.format("7600 XT", "1102"), "Let the card pose as gfx1100"),
         (GFX.format("6600", "1032"), "Let the card pose as gfx1030"),
-        (TIMEOUT.format(1), "Test direct access between the GPUs"),
+        (TIMEOUT.format(1), "See where each rank stands"),  # the others may not have come yet
         (TIMEOUT.format(469), "Read the other ranks' logs of this run"),
         (PORT.format("SLURM_JOB_ID=3\n", 12211), "Choose a port of its own for each job, since 12211"),
         (NAME.format("srun: job 8 queued\n"), "Set MASTER_ADDR to the name of the job's first node"),
@@ -937,6 +938,65 @@ BY_VALUE = [
         "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device",
         "Install NVIDIA's own torch wheel",
         "download.pytorch.org",
+    ),
+    (  # nothing of the reader's runs while a server captures its graphs
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.12/site-packages/vllm/v1/worker/gpu_worker.py", line 512, in compile_or_warm_up_model\n    self.model_runner.capture_model()\n'
+        '  File "/srv/env/lib/python3.12/site-packages/vllm/v1/worker/gpu_model_runner.py", line 5801, in capture_model\n    self._capture_cudagraphs(\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/nn/modules/module.py", line 1776, in _call_impl\n    return forward_call(*args, **kwargs)\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/cuda/graphs.py", line 130, in capture_end\n    super().capture_end()\n'
+        "torch.AcceleratorError: CUDA error: out of memory\n",
+        "Start it without CUDA graphs",
+        "set_per_process_memory_fraction",
+    ),
+    (  # a larger share cannot hold it
+        "(EngineCore pid=7) INFO 05-02 10:11:01 [gpu_model_runner.py:5306] Model loading took 61.02 GiB memory and 40.1 seconds\n"
+        "(EngineCore pid=7) INFO 05-02 10:11:09 non-default args: {'gpu_memory_utilization': 0.88, 'max_model_len': 200000}\n"
+        '  File "/srv/env/lib/python3.12/site-packages/vllm/v1/core/kv_cache_utils.py", line 760, in _check_enough_kv_cache_memory\n    raise ValueError(\n'
+        "ValueError: To serve at least one request with the model's max seq len (200000), (30.50 GiB KV cache is needed, which is larger than the available KV cache memory (6.20 GiB). "
+        "Based on the available memory, the estimated maximum model length is 40640. Try increasing `gpu_memory_utilization`.\n",
+        "Start the server with --max-model-len 40640",
+        "up to 0.95",
+    ),
+    (  # the card's registration of GPU memory, and no limit
+        "[rank9]: torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/NCCLUtils.hpp:317, unhandled system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.21.5\n"
+        "[rank9]: ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error. \n"
+        "[rank9]: Last error:\n[rank9]: Call to ibv_reg_mr_iova2 failed with error Bad address\n",
+        "Run once with NCCL_NET_GDR_LEVEL=0",
+        "ulimit",
+    ),
+    (
+        "node7:88:140 [0] misc/ibvwrap.cc:252 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+        "node7:88:140 [0] NCCL INFO init.cc:1263 -> 2\n"
+        "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:1269, unhandled system error, NCCL version 2.14.3\n",
+        "Raise the limit of locked memory",
+        "GDR",
+    ),
+    (  # torch 2.1 has no flight recorder, and another program starts the ranks
+        "[E ProcessGroupNCCL.cpp:474] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=6, NumelOut=6, Timeout(ms)=1800000) ran for 1800210 milliseconds before timing out.\n"
+        "Executor: Worker 0 died, killing all workers\n",
+        "See where each rank stands",
+        "torchrun",
+    ),
+    (
+        "[E ProcessGroupNCCL.cpp:474] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=BROADCAST, NumelIn=6, NumelOut=6, Timeout(ms)=1800000) ran for 1800210 milliseconds before timing out.\n",
+        "See where each rank stands",
+        "TRACE_BUFFER",
+    ),
+    (  # no loader in sight
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=771.0. Some of the step tasks have been OOM Killed.\n",
+        "Ask for more host memory",
+        "DataLoader",
+    ),
+    (  # nothing is trained under it
+        "Traceback (most recent call last):\n"
+        '  File "/data/me/run.py", line 80, in validate\n    y = model(x)\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/utils/_contextlib.py", line 116, in decorate_context\n    return func(*args, **kwargs)\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/nn/modules/module.py", line 1790, in _call_impl\n    return forward_call(*args, **kwargs)\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.72 GiB. GPU 0 has a total capacity of 7.96 GiB of which 0 bytes is free. "
+        "Of the allocated memory 6.46 GiB is allocated by PyTorch, and 50.67 MiB is reserved by PyTorch but unallocated.",
+        "Evaluate with a smaller batch",
+        "accumulation",
     ),
     (  # a mark for a missing value
         "Traceback (most recent call last):\n"
@@ -2237,3 +2297,29 @@ def test_a_job_that_is_ended_after_a_task_failed_is_not_preempted(rules: RuleSet
 
     assert causes(port + failed + ended) == ["dist-address-in-use"]
     assert "job-preempted" in causes(port + failed + ended.replace(" ***\n", " DUE TO PREEMPTION ***\n"))
+
+
+def test_a_larger_share_is_advised_where_it_can_be_enough(rules: RuleSet) -> None:
+    def advised(card: str, share: str = "0.80", needed: str = "9.00") -> bool:
+        text = (
+            f"INFO worker.py: the current vLLM instance can use total_gpu_memory ({card}GiB) x gpu_memory_utilization ({share}) = 1GiB\n"
+            f"ValueError: To serve at least one request with the models's max seq len (65536), ({needed} GiB KV cache is needed, which is "
+            "larger than the available KV cache memory (4.00 GiB). Try increasing `gpu_memory_utilization`.\n"
+        )
+        return any("up to 0.95" in fix.do for fix in first(text, rules).fixes)
+
+    assert advised("79.15")
+    assert not advised("23.50")
+    assert not advised("79.15", share="0.95")
+    assert not advised("79.15", needed="40.00")
+
+
+def test_what_is_not_the_case_is_no_evidence_without_figures(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if start == "Give the model less at once")
+    found = first(text, rules)
+    told = [one.fact for one in found.evidence]
+    shown = [one.fact for one in proofs(found)]
+    assert "oom.evaluation_with_grad" in told
+    assert "oom.evaluation_with_grad" not in shown
+    assert "oom.epochs_before" not in shown
+    assert "oom.fragmented" in shown  # with the sizes

@@ -52,6 +52,7 @@ _SERVES = (
     r"^INFO: +Started server process \[\d|\bUvicorn running on http|\bStarting gunicorn \d"
     r"|^ ?\* Serving Flask app "
 )
+_DDP = "torch/nn/parallel/distributed.py"
 _BUILDS = ("cpp_extension", "setup.py", "setuptools", "/pip/")
 
 
@@ -116,6 +117,8 @@ def _phases(event: Event, frames: list[Frame]) -> set[str]:
         phases.add("serve")
     if "torch/onnx/" in paths or "torch/export/" in paths:
         phases.add("export")
+    if _DDP in paths and not phases & {"validate", "infer"}:
+        phases.add("train")  # it wraps no model that has nothing to train
     if "train" in phases:
         phases -= {"infer", "validate", "serve"}
     return phases

@@ -50,6 +50,7 @@ NAMESPACES = {
     "asked": "asked",
     "call": "call",
     "miopen": "miopen",
+    "kv_cache": "kv_cache",
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.model import Event, Fact, Frame, Transcript
+from torchdoctor.patterns import pattern
 
 # a file of torch, a function in it or any, and the first release without
 _FILES = (("torch/nn/modules/module.py", "__call__", (1, 6)), ("torch/tensor.py", "", (1, 9)))
@@ -17,6 +18,8 @@ _THC = "THCudaCheck FAIL"
 _NO_THC = (1, 11)
 # a collective is printed with its number since the first, with its count of elements since the second
 _NUMBERED, _COUNTED = (1, 10), (2, 1)
+# the line of ProcessGroupNCCL.cpp that says so: 474 and 475 in 2.1, 523 and further down since
+_GIVES_UP, _LONGER = r"ProcessGroupNCCL\.cpp:[1-4]\d\d\] \[Rank \d+\] Watchdog caught collective", (2, 2)
 _VERBOSE = "Set torch._dynamo.config.verbose=True"  # of Dynamo 2.0; later ones name TORCH_LOGS
 _OTHER_VERBOSE = (2, 1)
 # Python -> the first release of torch without a wheel for it
@@ -42,6 +45,8 @@ def _of_event(event: Event) -> Iterator[Release]:
     work, timeout, _ = event.text.partition("WorkNCCL(")[2].partition("Timeout(ms)=")
     if timeout and "NumelIn=" not in work:
         yield _COUNTED if "SeqNum=" in work else _NUMBERED
+    if timeout and pattern(_GIVES_UP).search(event.text):
+        yield _LONGER
     if _VERBOSE in event.text:
         yield _OTHER_VERBOSE
     for frame in event.frames:

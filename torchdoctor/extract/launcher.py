@@ -74,6 +74,8 @@ _STARTED = _SETTINGS + r"(?:python[\d.]{0,4}|(?:ba)?sh|\./[\w./-]{1,200}) (?!-c\
 _NO_LINE = r"[;|&<>`*?(){}\u2026]|\$|\\$|\.\.\."  # more than one command, or not all of it
 _COMMAND_CHARS = 400
 _COMMAND_MARKS = ("torchrun", "python", "accelerate", "deepspeed", "srun", "mpi", "sh ", "./")
+# dora run -d, which starts the ranks itself
+_OF_DORA = r"(?m)^Executor: Worker \d{1,5} died, killing all workers"
 _RUNS = ("_run_module_as_main", "_run_code")
 # what runs the reader's own script under its own name, or shows a cell
 _RUNNERS = frozenset({"torch", "accelerate", "deepspeed", "debugpy", "ipykernel", "pdb", "horovod", "ray"})
@@ -210,6 +212,8 @@ def _starts_ranks(transcript: Transcript) -> bool:
 def _program(transcript: Transcript) -> str:
     """What the outermost frames of the first stack of a program's start show; "" for a script."""
     for event in transcript.events:
+        if "Executor: Worker " in event.text and pattern(_OF_DORA).search(event.text):
+            return "dora"
         inner = [frame for frame in event.frames if frame.function not in _RUNS]
         if not inner or event.frames[0].function not in (*_RUNS, "<module>"):
             continue

@@ -43,7 +43,7 @@ FACTS: dict[str, str] = {
     "oom.exceeds_card": "bool: the request alone is larger than the card",
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
     "oom.grew": "bool: memory figures printed since the batch grew last went on rising after the first ones",
-    "oom.epochs_before": "int: different epoch numbers printed before the failure, since the batch grew",
+    "oom.epochs_before": "int: epochs printed before the failure, since the batch grew",
     "oom.evaluation_with_grad": "bool: under a function named like validate, none in it trains, and no frame "
     "shows no_grad",
     "oom.predicts_in": "text: function named for predicting that calls the model, within one that trains",

@@ -79,10 +79,21 @@ def evidence(item: Evidence) -> str:
 
 
 def proofs(item: Diagnosis, *, whole: bool = False) -> list[Evidence]:
-    """What speaks for a cause; a yes that was read out of the decisive line says no more than the line."""
+    """What speaks for a cause.
+
+    A yes that was read out of the decisive line says no more than the line, and what is not the case says
+    nothing without figures of its own.
+    """
     found = [one for one in item.evidence if not one.against]
     first = found[:1]
-    return first + [one for one in found[1:] if whole or not _restates(one, first[0])]
+    return first + [one for one in found[1:] if whole or not (_restates(one, first[0]) or _denies(one))]
+
+
+def _denies(item: Evidence) -> bool:
+    """Is it a no, a 0 or a none, told by no more than what the fact means?"""
+    return item.fact is not None and (
+        re.fullmatch(rf"{re.escape(item.fact)} = (no|0|none) \(.*: \1\)", item.text) is not None
+    )
 
 
 def _restates(item: Evidence, first: Evidence) -> bool:

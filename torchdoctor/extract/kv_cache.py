@@ -1,0 +1,68 @@
+"""Whether a larger share of the GPU would hold the cache that vLLM could not make.
+
+``gpu_memory_utilization`` is a share of the whole card. How much a larger one brings follows from the card's
+size, which a log prints, or from what the share held: weights, graphs and what was left for the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.extract import Found, once_a_text
+from torchdoctor.model import Event, Transcript
+from torchdoctor.number import amount
+from torchdoctor.patterns import Patterns
+
+FACTS: dict[str, str] = {
+    "kv_cache.more_is_enough": "bool: 0.95 of the GPU would hold one longest request; unknown where the"
+    " share or the sizes are not printed",
+}
+
+_NUMBER = r"(\d{1,6}(?:\.\d{1,6})?)"
+_SOURCES = {
+    "needed": rf"\(?{_NUMBER} GiB KV cache is needed",
+    "left": rf"larger than the available KV cache memory \({_NUMBER} GiB\)",
+    # an option, an argument, the arguments as vLLM prints them, its report on the card
+    "share": rf"gpu[_-]memory[_-]utilization['\"]?\)?(?:[=: ]| \(){{1,2}}{_NUMBER}",
+    "card": rf"total_gpu_memory \({_NUMBER} ?GiB\)|/{_NUMBER} GiB\) on startup",
+    "weights": rf"Model loading took {_NUMBER} Gi?B",
+    "graphs": rf"Estimated CUDA graph memory: {_NUMBER} GiB",
+}
+_PATTERNS = Patterns(_SOURCES)
+_MOST = 0.95
+_ACTIVATIONS = 1.1  # what a share holds beside weights, graphs and cache, at most
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """The claim, for a message of vLLM that names the cache."""
+    if "KV cache" not in event.text and "cache blocks" not in event.text:
+        return
+    told = _told(transcript)
+    share = told.get("share")
+    if share is None:
+        return
+    if share >= _MOST:
+        yield "more_is_enough", False
+        return
+    needed, left = _PATTERNS["needed"].search(event.text), _PATTERNS["left"].search(event.text)
+    if needed is None or left is None:
+        return
+    free = amount(left[1]) or 0.0
+    card = told.get("card")
+    if card is None and "weights" in told:
+        card = (told["weights"] + told.get("graphs", 0.0) + free) * _ACTIVATIONS / share
+    if card is not None:
+        yield "more_is_enough", free + (_MOST - share) * card >= (amount(needed[1]) or 0.0)
+
+
+@once_a_text
+def _told(transcript: Transcript) -> dict[str, float]:
+    """The figures of the log, each as it was printed last."""
+    told: dict[str, float] = {}
+    for event in transcript.events:
+        for name in ("share", "card", "weights", "graphs"):
+            for found in _PATTERNS[name].finditer(event.text[:4_000]):
+                value = amount(next(group for group in found.groups() if group))
+                if value:
+                    told[name] = value
+    return told
