@@ -146,6 +146,11 @@ def test_the_prompt_tells_the_shell_of_windows(prompt: str, told: str) -> None:
         ("export A=${TMPDIR:-/tmp}/a", None, "%env A=/tmp/a"),
         ("export A=/x:$A", None, "import os; os.environ['A'] = os.path.expandvars('/x:$A')"),
         ("export A=$(nproc)", None, None),
+        # the shell of a bang has a variable of its own
+        ("unset A B", None, "import os; os.environ.pop('A', None); os.environ.pop('B', None)"),
+        ("unset LD_LIBRARY_PATH", None, "unset LD_LIBRARY_PATH && jupyter lab"),
+        ("mkdir -p /tmp/a && export A=/tmp/a", None, "!mkdir -p /tmp/a\n%env A=/tmp/a"),
+        ("env | grep A; unset A", None, "!env | grep A\nimport os; os.environ.pop('A', None)"),
         ("pip install 'numpy<2'", None, "%pip install 'numpy<2'"),
         ("python -m pip install -U certifi && ls", None, "!python -m pip install -U certifi && ls"),
         ("nvidia-smi", None, "!nvidia-smi"),
@@ -997,6 +1002,84 @@ BY_VALUE = [
         "Of the allocated memory 6.46 GiB is allocated by PyTorch, and 50.67 MiB is reserved by PyTorch but unallocated.",
         "Evaluate with a smaller batch",
         "accumulation",
+    ),
+    (  # an assert's line and its message together say what both names held
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/rope.py", line 88, in forward\n'
+        '    assert n <= self.table.size(0), f"positions run out: {n} > {self.table.size(0)}"\n'
+        "AssertionError: positions run out: 700 > 512",
+        "Make n at most 512, or self.table.size(0) at least 700: n is 700 at this line.",
+        "Print the values",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/read.py", line 9, in load\n'
+        '    assert 3 == img.shape[2], "expected %d planes, got %d" % (3, img.shape[2])\n'
+        "AssertionError: expected 3 planes, got 4",
+        "Make img.shape[2] equal to 3: it is 4 at this line.",
+        "Print the values",
+    ),
+    (  # the line goes on below
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/read.py", line 9, in load\n    assert len(rows) == len(names), (\n'
+        "AssertionError: 12 rows for 10 names",
+        "Bring options and data in line with this check",
+        "Print the values",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/read.py", line 9, in load\n    assert len(rows) == len(names)\n'
+        "AssertionError",
+        "Print the values",
+        "Make len",
+    ),
+    (  # a development checkout hides the installed one
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.11/site-packages/torch/_inductor/codecache.py", line 205, in get_system\n'
+        "    from triton.compiler.compiler import triton_key\n"
+        "ImportError: cannot import name 'triton_key' from 'triton.compiler.compiler' "
+        "(/home/me/src/triton/python/triton/compiler/compiler.py)",
+        "Take /home/me/src/triton/python off PYTHONPATH",
+        "Install the triton",
+    ),
+    (  # latents of an earlier run
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/lib/python3.10/site-packages/torch/utils/data/_utils/fetch.py", line 51, in fetch\n'
+        "    data = [self.dataset[idx] for idx in possibly_batched_index]\n"
+        '  File "/srv/own/lora/dataset.py", line 310, in __getitem__\n    out["latents"] = torch.stack(latents)\n'
+        "RuntimeError: stack expects each tensor to be equal size, but got [4, 96, 64] at entry 0 and [4, 64, 64] at entry 1",
+        "Delete the cached latents",
+        "resize",
+    ),
+    (  # a policy that learned for a while
+        "iter 310 | reward 1.9 | loss 2.4\niter 311 | reward 1.7 | loss 3.9\niter 312 | reward 1.2 | loss 9.1\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ppo.py", line 60, in forward\n    dist = Normal(mu, std)\n'
+        '  File "/opt/env/lib/python3.12/site-packages/torch/distributions/distribution.py", line 77, in __init__\n'
+        "    raise ValueError(\n"
+        "ValueError: Expected parameter loc (Tensor of shape (64, 4)) of distribution Normal(loc: torch.Size([64, 4]), "
+        "scale: torch.Size([64, 4])) to satisfy the constraint Real(), but found invalid values:\ntensor([[nan, nan]])",
+        "Clip the gradients before optimizer.step()",
+        "bfloat16",
+    ),
+    (  # a script of diffusers' own
+        "Traceback (most recent call last):\n"
+        '  File "/srv/diffusers/examples/dreambooth/train_dreambooth_lora_sdxl.py", line 1823, in main\n'
+        "    accelerator.clip_grad_norm_(params_to_clip, args.max_grad_norm)\n"
+        '  File "/opt/env/lib/python3.10/site-packages/torch/amp/grad_scaler.py", line 260, in _unscale_grads_\n'
+        '    raise ValueError("Attempting to unscale FP16 gradients.")\n'
+        "ValueError: Attempting to unscale FP16 gradients.",
+        "Update the clone of diffusers",
+        "torch_dtype",
+    ),
+    (  # the node's own fault, and no build of torch for the CPU
+        "srun: job 4711 queued and waiting for resources\n"
+        "/opt/env/lib/python3.11/site-packages/torch/cuda/__init__.py:182: UserWarning: CUDA initialization: CUDA unknown "
+        "error - this may be due to an incorrectly set up environment, e.g. changing env variable CUDA_VISIBLE_DEVICES "
+        "after program start. Setting the available devices to be zero. (Triggered internally at CUDAFunctions.cpp:119.)\n"
+        "NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.",
+        "Submit the job again without this node",
+        "--no-deps",
     ),
     (  # a mark for a missing value
         "Traceback (most recent call last):\n"
@@ -2078,6 +2161,31 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_what_ran_a_notebook_hands_on_the_exception_of_a_cell(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/env/bin/papermill", line 8, in <module>\n    sys.exit(papermill())\n'
+        '  File "/opt/env/lib/python3.11/site-packages/papermill/execute.py", line 251, in raise_for_execution_errors\n'
+        "    raise error\n"
+        "papermill.exceptions.PapermillExecutionError: \n"
+        f"{'-' * 75}\n"
+        'Exception encountered at "In [4]":\n'
+        f"{'-' * 75}\n"
+        "NotImplementedError                       Traceback (most recent call last)\n"
+        "Cell In[4], line 1\n----> 1 from unsloth import FastLanguageModel\n\n"
+        "File /opt/env/lib/python3.11/site-packages/unsloth_zoo/device_type.py:218, in get_device_type()\n"
+        '--> 218     raise NotImplementedError("Unsloth cannot find any torch accelerator? You need a GPU.")\n\n'
+        "NotImplementedError: Unsloth cannot find any torch accelerator? You need a GPU.\n"
+    )
+    report = diagnose(read_text(text), FactBook(None), rules)
+    assert report.diagnoses[0].rule == "no-cuda-gpus"
+    assert not report.runs
+    told = [fix for fix in report.diagnoses[0].fixes if "CUDA_VISIBLE_DEVICES" in (fix.run or "")]
+    assert told
+    assert all(fix.do.startswith("Restart the kernel") for fix in told)
+    assert all(fix.run == "import os; os.environ.pop('CUDA_VISIBLE_DEVICES', None)" for fix in told)
 
 
 def unknown(text: str, rules: RuleSet) -> str:

@@ -343,8 +343,9 @@ def test_a_last_line_that_says_why_a_program_could_not_go_on_earns_no_tick(rules
 
 
 @pytest.mark.parametrize(
-    "last", ["Epoch 2/20 loss 0.4107", "INFO xformers is not available", "[conda] Could not collect", "No broken requirements found.",
-             "flash-attn not found, falling back to sdpa", "Stopping early at epoch 2"],
+    "last", ["Epoch 2/20 loss 0.4107", "INFO xformers is not available", "[conda] Could not collect",
+             "No broken requirements found.", "flash-attn not found, falling back to sdpa",
+             "Stopping early at epoch 2"],
 )  # fmt: skip
 def test_a_last_line_that_tells_of_no_trouble_keeps_the_tick(rules: RuleSet, last: str) -> None:
     report = diagnose(read_text(f"Epoch 1/20 loss 0.4312\n{last}\n"), FactBook(None), rules)

@@ -74,6 +74,9 @@ _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
 _LIMIT = r"ulimit -\w \S"
+_UNSET_AT_START = r"^unset (?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)$"
+# a variable that is set last, for what the shell of a bang does not start
+_THEN_SET = r"(?P<before>[^;&]+)(?:;| &&) (?P<set>(?:export|unset) [^;&|]+)$"
 # a command of several, which && or ; part outside of quotes
 _PART = r"((?:'[^']*'|\"[^\"]*\"|(?!\s*(?:&&|;))[^'\"])+)\s*(?:&&|;|$)\s*"
 _INTERPRETER = r"(?:[\w.:\\/~-]*[\\/])?python[\d.]*(?:\.exe)?(?= )"
@@ -197,7 +200,9 @@ def adapted(
 
         return instruction(command)
     if "jupyter" in seen.get("runtime", ()):
-        if pattern(_AT_START).match(command) and (script is None or command.startswith("export ")):
+        if pattern(_UNSET_AT_START).match(command) or (
+            pattern(_AT_START).match(command) and (script is None or command.startswith("export "))
+        ):
             return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
         return _in_cell(command, script)
     if "windows" not in seen.get("system", ()):
@@ -232,6 +237,10 @@ def _in_cell(command: str, script: str | None) -> str | None:
         return command
     if pattern(_LIMIT).match(command):  # of the shell that a bang starts
         return None
+    if command.startswith("unset "):
+        return "; ".join(("import os", *(f"os.environ.pop({name!r}, None)" for name in command.split()[1:])))
+    if (found := pattern(_THEN_SET).match(command)) is not None:
+        return _then_set(found["before"], found["set"], script)
     if found := pattern(_CELL_PIP).match(command):
         return f"%pip {command[found.end() :]}"
     settings, rest = _settings(command)
@@ -240,6 +249,14 @@ def _in_cell(command: str, script: str | None) -> str | None:
     if script is None and pattern(_PROGRAM).search(command):
         return None  # the notebook is the program
     return command if command.startswith(("!", "%")) else f"!{command}"
+
+
+def _then_set(before: str, setting: str, script: str | None) -> str | None:
+    """Both in one cell; for the terminal where what starts the kernel has to have the variable."""
+    if pattern(_AT_START).match(setting) or pattern(_UNSET_AT_START).match(setting):
+        return f"{before} && {setting} && jupyter lab"
+    told = [_in_cell(part, script) for part in (before, setting)]
+    return "\n".join(filter(None, told)) if all(told) else None
 
 
 def _set_in_cell(settings: list[tuple[str, str]]) -> str | None:
@@ -272,7 +289,7 @@ def sets(text: str, name: str, value: str) -> bool:
 
 def _before_jupyter(command: str) -> str:
     """The command for the terminal that starts the notebook's server again: kernels have its variables."""
-    if command.startswith("export "):
+    if command.startswith(("export ", "unset ")):
         return f"{command} && jupyter lab"
     return pattern(_PROGRAM).sub("jupyter lab", command)
 

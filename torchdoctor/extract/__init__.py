@@ -48,6 +48,7 @@ NAMESPACES = {
     "numeric": "numeric",
     "numpy_api": "numpy_api",
     "asked": "asked",
+    "asserted": "asserted",
     "call": "call",
     "miopen": "miopen",
     "kv_cache": "kv_cache",

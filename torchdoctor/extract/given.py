@@ -16,6 +16,7 @@ FACTS: dict[str, str] = {
     "given.standalone": "bool: torchrun was told --standalone, by which it takes a free port itself",
     "given.port": "str: torchrun's option for the master port, which comes before its variable",
     "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
+    "given.half": "bool: half precision, or a scale for its losses, shows somewhere in the text",
     "given.output_dir": "str: the folder for checkpoints, by the option output_dir; absent among several",
 }
 
@@ -46,6 +47,10 @@ _LAUNCHED = (
 )
 _PORT = r"(?:\btorchrun|\btorch\.distributed\.run) (?:\S+ ){0,12}?(?P<port>--master[-_]port)[ =]\d"
 _OUTPUT_DIR = r"\boutput[-_]dir(?:'?, '|\"?, \"|[\"']?: ?[\"']?|=[\"']?| )(?P<dir>\.{0,2}/[\w./@+-]{1,300})"
+_HALF = (
+    r"(?i)(?<![a-z])(?:b?f(?:loat)?[_-]?16|16-(?:true|mixed)|c10::half|halftensor|\.half\(|amp(?![a-z])|autocast"
+    r"|grad_?scaler|mixed[ _-]precision|loss[ _-]scale|half[ _-]precision)"
+)
 _STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standalone\b"
 
 
@@ -55,6 +60,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "refused", _refused(event, transcript)
     yield "logged", _logged(event.text[:_CHARS]) if "metric" in event.text else None
     yield "output_dir", _output_dir(transcript)
+    yield "half", _half(transcript)
     yield from _launch(transcript).items()
 
 
@@ -107,6 +113,17 @@ def _output_dir(transcript: Transcript) -> str | None:
         for found in pattern(_OUTPUT_DIR).finditer(event.text[:_CHARS])
     }
     return named.pop() if len(named) == 1 else None
+
+
+@once_a_text
+def _half(transcript: Transcript) -> bool:
+    """Does a message, a setting or a source line speak of half precision?"""
+    form = pattern(_HALF)
+    return any(
+        form.search(part[:_CHARS]) is not None
+        for event in transcript.events
+        for part in (event.text, *(frame.code for frame in event.frames))
+    )
 
 
 def _refused(event: Event, transcript: Transcript) -> str | None:

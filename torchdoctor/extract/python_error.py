@@ -37,6 +37,7 @@ FACTS: dict[str, str] = {
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
     "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
+    "python.checkout": "text: the folder, no installed package's, whose module lacks what was asked of it",
     "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
     "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
     "python.handed_by": "text: what handed a function to another process, which lacks the function's module",
@@ -134,6 +135,10 @@ _DECODED = r"(?:bytes-like object is required|must be str, bytes or bytearray), 
 _UNPACKED = r"/te?mp/models/[0-9a-f]{8,64}/(?P<file>[\w./-]{1,200})$"
 _BUILDERS = ("/build_meta.py", "/pip-build-env-", "/pip-install-", "/pip-req-build-", "/builds-v0/")
 _ARGPARSE = r"^\S+\.py: error: "
+# where a module came from that lacks a name, by Python itself
+_LACKS_FROM = (
+    r"cannot import name '[^'\n]{1,99}' from '(?P<module>[\w.]{1,200})' \((?P<path>[^()\n]{1,400})\)"
+)
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
 _UNIMPORTED = r"forget to import '(?P<what>[\w.]{1,200})'"
 # under which name the documentation of each has it imported
@@ -175,6 +180,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             "class",
             owner if owner[:1].isupper() and owner not in ("NoneType", "Namespace", "Tensor") else None,
         )
+    yield "checkout", _checkout(event.text[:2_000])
     if (program := program_of(event)) is not None:
         yield "program", program
     if _of_request(event):
@@ -233,6 +239,16 @@ def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:
         yield "written_by", last.package
     if last.package in _HANDERS and pattern(_UNPICKLES).search(last.code):
         yield "handed_by", last.package
+
+
+def _checkout(text: str) -> str | None:
+    """The folder above the package that was imported, where that is no installed one."""
+    said = pattern(_LACKS_FROM).search(text) if "cannot import name" in text else None
+    if said is None:
+        return None
+    path = said["path"].replace("\\", "/")
+    root = path.rpartition(f"/{said['module'].partition('.')[0]}/")[0]
+    return root if root and "-packages/" not in path else None
 
 
 def _of_request(event: Event) -> bool:

@@ -46,6 +46,7 @@ _ATTEMPT = r"will restart worker group|Restarting worker group|Rendezvous'ing wo
 _NUMBER = r"\d{1,18}"
 _REFUSED = r"^\S+\.py: error: "
 _REPORTERS = frozenset(("CalledProcessError", "ChildFailedError", "ProcessRaisedException", "SystemExit"))
+_CELLS = ("<ipython-input", "Cell In", "Input In")
 _SCRIPT = r"(?<![\w/.-])(?P<script>[\w./~-]+\.(?:py|sh)|-m [\w.]+)"
 # other processes of the same run print their own ends
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER)
@@ -131,7 +132,12 @@ def _is_another(drafts: list[Draft], end: int, index: int) -> bool:
     one, two = drafts[end], drafts[index]
     if _refused(one):
         return index == end + _AFTER_REFUSAL or _is_main(two)
-    return _is_main(one) and _is_main(two) and not _linked(one, two)
+    return _is_main(one) and _is_main(two) and _in_cell(one) == _in_cell(two) and not _linked(one, two)
+
+
+def _in_cell(draft: Draft) -> bool:
+    """Is it an exception of a notebook's cell, which what ran the notebook (papermill) hands on?"""
+    return bool(draft.frames) and draft.frames[0].file.startswith(_CELLS)
 
 
 def _linked(one: Draft, two: Draft) -> bool:
