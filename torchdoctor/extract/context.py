@@ -225,7 +225,7 @@ _SPELLINGS = (
     ("board", "aarch64", ("0x",), r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
     # the GPU of a Jetson, as torch and programs that print it name it; no card has these capabilities
-    ("board", "jetson", ("Orin", "Xavier"), r"[(\"](?:Orin|Xavier)(?:, \d|\")|\b(?:Orin|Xavier) with CUDA"),
+    ("board", "jetson", ("Orin", "Xavier"), r"\bOrin\b|[(\"]Xavier(?:, \d|\")|\bXavier with CUDA"),
     ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
 # where programs run on no other system
