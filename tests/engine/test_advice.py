@@ -886,6 +886,50 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # nothing is in it, so that no axis helps
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/model.py", line 24, in forward\n    x = self.conv1(x)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/conv.py", line 549, in _conv_forward\n    return F.conv2d(\n'
+        "RuntimeError: Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [1, 0]",
+        "Look where the input is made",
+        "unsqueeze",
+    ),
+    (  # pip replaced it under a running session
+        "ImportError                               Traceback (most recent call last)\n"
+        "Cell In[9], line 1\n----> 1 from vllm import LLM\n\n"
+        "File /usr/local/lib/python3.12/dist-packages/torch/fx/experimental/symbolic_shapes.py:64, in <module>\n"
+        "---> 64 from torch._library.opaque_object import is_opaque_value\n\n"
+        "ImportError: cannot import name 'is_opaque_value' from 'torch._library.opaque_object' "
+        "(/usr/local/lib/python3.12/dist-packages/torch/_library/opaque_object.py)",
+        "Restart the session",
+        "flashinfer",
+    ),
+    (  # a file of torch's own is gone
+        "Traceback (most recent call last):\n"
+        '  File "setup.py", line 16, in <module>\n    import torch\n'
+        '  File "/usr/local/lib/python3.10/dist-packages/torch/__init__.py", line 377, in _load_global_deps\n'
+        "    ctypes.CDLL(global_deps_lib_path, mode=ctypes.RTLD_GLOBAL)\n"
+        "OSError: /usr/local/lib/python3.10/dist-packages/torch/lib/libtorch_global_deps.so: cannot open shared object "
+        "file: No such file or directory",
+        "Install torch again",
+        "source folder",
+    ),
+    (  # 64 is the rank on both sides
+        "RuntimeError: Error(s) in loading state_dict for PeftModelForCausalLM:\n"
+        "\tsize mismatch for base_model.model.layers.0.self_attn.q_proj.lora_A.default.weight: copying a param with shape "
+        "torch.Size([64, 2048]) from checkpoint, the shape in current model is torch.Size([64, 4096]).\n"
+        "\tsize mismatch for base_model.model.layers.0.self_attn.q_proj.lora_B.default.weight: copying a param with shape "
+        "torch.Size([1920, 64]) from checkpoint, the shape in current model is torch.Size([4096, 64]).",
+        "Load the adapter onto the base model",
+        "Leave out",
+    ),
+    (
+        "RuntimeError: Error(s) in loading state_dict for PeftModelForCausalLM:\n"
+        "\tsize mismatch for base_model.model.layers.0.self_attn.q_proj.lora_A.default.weight: copying a param with shape "
+        "torch.Size([8, 4096]) from checkpoint, the shape in current model is torch.Size([16, 4096]).",
+        "Create the adapter with the rank",
+        "Leave out",
+    ),
     (  # what a tokenizer gives is no dict, and slips through a loop that moves dicts
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 59, in forward\n    e = self.text(tokens)["sentence_embedding"]\n'

@@ -104,7 +104,8 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "ci": ("/home/runner/", "GITHUB_ACTIONS", "hostedtoolcache", "gitlab-runner", "/builds/"),
     "embedded": ("python_embeded", "python_embedded"),
     "uv": (
-        "/uv/python/", "uv/builds-v0/", ".local/share/uv", "uv pip", "uv run ", "$ uv ", "uv sync", "uv add ",
+        "/uv/python/", "uv/builds-v0/", "uv/cache/builds-v0/", ".local/share/uv", "uv pip", "uv run ",
+        "$ uv ", "uv sync", "uv add ",
     ),
     "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
     "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),

@@ -36,6 +36,7 @@ FACTS: dict[str, str] = {
     "state_dict.other_architecture": "bool: names differ beyond a prefix, and shapes differ too",
     "state_dict.mismatch_first_dim": "bool: all shapes that differ do so in their first dimension only",
     "state_dict.mismatch_embedding": "bool: what differs is embeddings or a language-model head",
+    "state_dict.adapter_rank_same": "bool: what differs is LoRA's, and not in the rank",
 }
 
 KEEP = 20
@@ -217,6 +218,13 @@ def _mismatch_facts(mismatches: Sequence[Shapes]) -> Iterator[Found]:
     yield "mismatch_first_dim", first_only
     words = all(any(word in name for word in _EMBEDDINGS) for name, _, _ in mismatches)
     yield "mismatch_embedding", words and first_only
+    yield (
+        "adapter_rank_same",
+        all(
+            ("lora_A" in name and one[:1] == two[:1]) or ("lora_B" in name and one[-1:] == two[-1:])
+            for name, one, two in mismatches
+        ),
+    )
 
 
 def _bare(name: str) -> str:
