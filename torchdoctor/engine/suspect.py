@@ -260,7 +260,9 @@ def _could_not_go_on(last: Event, text: str, transcript: Transcript) -> bool:
     """Of a run that uses torch or trains, whose end nothing else tells."""
     if transcript.ending is Ending.GOOD or last.kind is not EventKind.LOG or level(last)[:4] in _REMARKED:
         return False
-    if is_step(text) or rows.LAST.search(text) is None or rows.AROUND.search(text) is not None:
+    if is_step(text) or rows.LAST.search(text) is None:
+        return False
+    if rows.AROUND.search(text) is not None or rows.LAST_AROUND.search(text) is not None:
         return False
     runs = log_value("log.torch_seen", transcript) or any(is_step(one.text) for one in transcript.events)
     return bool(runs)
