@@ -886,6 +886,19 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the weights fill the card: no share of it helps
+        "(EngineCore pid=71) INFO 05-02 09:14:20 [gpu_model_runner.py:4820] Model loading took 14.25 GiB memory and 41.5 seconds\n"
+        "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108] Traceback (most recent call last):\n"
+        '(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108]   File "/opt/env/lib/python3.12/site-packages/vllm/v1/worker/'
+        'gpu_model_runner.py", line 5740, in profile_run\n'
+        "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108]     hidden_states, last = self._dummy_run(\n"
+        "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "
+        "1.02 GiB. GPU 0 has a total capacity of 14.56 GiB of which 110.00 MiB is free. Including non-PyTorch memory, this "
+        "process has 14.45 GiB memory in use. Of the allocated memory 14.26 GiB is allocated by PyTorch, and 54.00 MiB is "
+        "reserved by PyTorch but unallocated.",
+        "Serve a quantised or smaller model",
+        "gpu-memory-utilization",
+    ),
     (  # what a tokenizer gives is no dict, and slips through a loop that moves dicts
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 59, in forward\n    e = self.text(tokens)["sentence_embedding"]\n'
