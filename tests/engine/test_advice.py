@@ -886,6 +886,22 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the pod network has no way to the address
+        "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of "
+        "(run-b-master-0, 23456). The client socket has failed to connect to 10-2-7-31.run-b-master-0.jobs.svc.cluster.local:23456 "
+        "(errno: 113 - No route to host).",
+        "Look where rank 0's pod runs",
+        "init_process_group",
+    ),
+    (  # the engine's own process holds nothing yet, and a fifteenth of a card is no place for a model
+        "(EngineCore_DP0 pid=77) Traceback (most recent call last):\n"
+        '(EngineCore_DP0 pid=77)   File "/opt/env/lib/python3.11/site-packages/vllm/v1/engine/core.py", line 699, in '
+        "run_engine_core\n(EngineCore_DP0 pid=77)     engine_core = EngineCoreProc(*args, **kwargs)\n"
+        "(EngineCore_DP0 pid=77) ValueError: Free memory on device (5.31/79.19 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 71.27 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+        "End what else holds the GPU",
+        "gpu_memory_utilization",
+    ),
     (  # the weights fill the card: no share of it helps
         "(EngineCore pid=71) INFO 05-02 09:14:20 [gpu_model_runner.py:4820] Model loading took 14.25 GiB memory and 41.5 seconds\n"
         "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108] Traceback (most recent call last):\n"

@@ -16,7 +16,7 @@ from torchdoctor.patterns import Patterns
 FACTS: dict[str, str] = {
     "kv_cache.more_is_enough": "bool: 0.95 of the GPU would hold one longest request; unknown where the"
     " share or the sizes are not printed",
-    "kv_cache.weights_bytes": "int: what the weights took, as vLLM says, of the card that a report of memory names",
+    "kv_cache.weights_bytes": "int: what the weights took, as vLLM says, where memory ran out",
     "kv_cache.weights_fill": "bool: that is nine tenths of the card or more",
 }
 
