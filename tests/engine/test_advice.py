@@ -930,6 +930,35 @@ BY_VALUE = [
         "Create the adapter with the rank",
         "Leave out",
     ),
+    (  # the pod network has no way to the address
+        "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of "
+        "(run-b-master-0, 23456). The client socket has failed to connect to 10-2-7-31.run-b-master-0.jobs.svc.cluster.local:23456 "
+        "(errno: 113 - No route to host).",
+        "Look where rank 0's pod runs",
+        "init_process_group",
+    ),
+    (  # the engine's own process holds nothing yet, and a fifteenth of a card is no place for a model
+        "(EngineCore_DP0 pid=77) Traceback (most recent call last):\n"
+        '(EngineCore_DP0 pid=77)   File "/opt/env/lib/python3.11/site-packages/vllm/v1/engine/core.py", line 699, in '
+        "run_engine_core\n(EngineCore_DP0 pid=77)     engine_core = EngineCoreProc(*args, **kwargs)\n"
+        "(EngineCore_DP0 pid=77) ValueError: Free memory on device (5.31/79.19 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 71.27 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+        "End what else holds the GPU",
+        "gpu_memory_utilization",
+    ),
+    (  # the weights fill the card: no share of it helps
+        "(EngineCore pid=71) INFO 05-02 09:14:20 [gpu_model_runner.py:4820] Model loading took 14.25 GiB memory and 41.5 seconds\n"
+        "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108] Traceback (most recent call last):\n"
+        '(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108]   File "/opt/env/lib/python3.12/site-packages/vllm/v1/worker/'
+        'gpu_model_runner.py", line 5740, in profile_run\n'
+        "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108]     hidden_states, last = self._dummy_run(\n"
+        "(EngineCore pid=71) ERROR 05-02 09:15:02 [core.py:1108] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate "
+        "1.02 GiB. GPU 0 has a total capacity of 14.56 GiB of which 110.00 MiB is free. Including non-PyTorch memory, this "
+        "process has 14.45 GiB memory in use. Of the allocated memory 14.26 GiB is allocated by PyTorch, and 54.00 MiB is "
+        "reserved by PyTorch but unallocated.",
+        "Serve a quantised or smaller model",
+        "gpu-memory-utilization",
+    ),
     (  # what a tokenizer gives is no dict, and slips through a loop that moves dicts
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 59, in forward\n    e = self.text(tokens)["sentence_embedding"]\n'

@@ -61,6 +61,7 @@ ABSURD_FACTOR = 1000
 EXBIBYTE = 1024**6
 NEIGHBOURS = 400
 WRAPPERS = 6
+ENGINES = ("run_engine_core", "worker_main")  # of vLLM: a process of its own, which holds nothing yet
 # Frames that show that gradients are off: the decorators, and trainers that evaluate under no_grad.
 GRAD_OFF = (
     "torch/utils/_contextlib.py:decorate_context",
@@ -110,7 +111,6 @@ _SOURCES = {
     "predicting": r"(?:^|_)(?:generate|predict|infer(?:ence)?|score|scoring)(?:_|$|\d)",
     # "outputs.append(model(x))"
     "collects": r"\.append\(\s{0,8}[\w.\[\]]{1,80}\(",
-    # "running_loss += loss", "losses.append(loss)", without .item(), .detach(), float()
     "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
     "load": (
         r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
@@ -133,7 +133,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """
     text = " ".join(event.text.split())
     if "on startup is less than desired" in text:
-        yield "free_share", _free_share(transcript)
+        yield "free_share", (share := _free_share(transcript))
+        if share is not None and any(frame.function in ENGINES for frame in event.frames):
+            yield "others_hold", share < 1 - OTHERS_SHARE
         return
     if not _is_report(text):
         return

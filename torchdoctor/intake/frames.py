@@ -21,6 +21,9 @@ _TORCH_PARTS = (
 )  # fmt: skip
 # the scripts of a clone that build it
 _TORCH_BUILD = ("/tools/setup_helpers/", "/tools/build_pytorch_libs.py")
+# caches of code that a package wrote, which nobody edits
+_WRITTEN = {"torchinductor": "torch", "/torch_compile_debug/": "torch", "/torch_extensions/": "torch",
+            "/.cache/flashinfer/": "flashinfer", "/.triton/cache/": "triton"}  # fmt: skip
 # Packages that cannot be imported without torch.
 BUILT_ON_TORCH = frozenset({
     "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
@@ -134,8 +137,8 @@ def package_of(file: str, short: bool = False) -> str:
         return _first_part(path[14:])
     if path.startswith("code/__torch__/") or "/code/__torch__/" in path:
         return "torch"  # the code inside a TorchScript archive
-    if "torchinductor" in path or "/torch_compile_debug/" in path:
-        return "torch"  # kernels that inductor wrote
+    for mark in filter(path.__contains__, _WRITTEN):
+        return _WRITTEN[mark]
     if "/transformers_modules/" in path:
         return "transformers_modules"  # code that came with a model from the hub
     at = path.rfind("/torch/")

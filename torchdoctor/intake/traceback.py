@@ -73,6 +73,8 @@ def parse_frame(body: str, at: int) -> Frame | None:
     if not package and file.endswith((".pyx", ".pxi")) and function.count(".") > 0:
         # Cython names the module in full, "init scipy.spatial._ckdtree", where it leaves out the folder
         package = function.removeprefix("init ").partition(".")[0]
+    if file == "<unknown>" and "tvm" in function:
+        package = "tvm_ffi"  # compiled code under it, without a file
     return Frame(file, int(body[end:stop]) if stop - end < 10 else None, function[:200], "", package, at)
 
 
