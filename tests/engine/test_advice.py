@@ -2182,6 +2182,15 @@ BY_VALUE = [
         "Give each node a row of features",
         "dim=-1",
     ),
+    (  # what an export cannot trace is not to be split
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/to_onnx.py", line 9, in <module>\n    program = torch.export.export(model, (x,))\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/export/__init__.py", line 270, in export\n'
+        "    return _export(\n"
+        "torch._dynamo.exc.Unsupported: Unsupported function call",
+        "Rewrite a branch on tensor values",
+        "fullgraph=True|torch.compiler.disable",
+    ),
 ]
 
 
