@@ -2209,6 +2209,61 @@ BY_VALUE = [
         "Raise the bound of setuptools under [build-system] requires",
         "pip install",
     ),
+    (  # a worker that got SIGTERM has no traceback of its own
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/module.py", line 88, in training_step\n    mask = roads[seen]\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/utils/data/_utils/signal_handling.py", line 66, in handler\n'
+        "    _error_if_any_worker_fails()\n"
+        "RuntimeError: DataLoader worker (pid 20881) is killed by signal: Terminated. ",
+        "Find who sent SIGTERM",
+        "num_workers=0",
+    ),
+    (  # a pipeline of diffusers runs on rank 0 alone
+        "accelerate launch train.py\nTraceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 174, in log_validation\n    image = pipeline(prompt).images[0]\n'
+        '  File "/srv/env/lib/python3.10/site-packages/diffusers/pipelines/flux/pipeline_flux.py", line 900, in __call__\n'
+        "    noise = self.transformer(\n"
+        '  File "/srv/env/lib/python3.10/site-packages/accelerate/utils/operations.py", line 820, in forward\n'
+        "    return model_forward(*args, **kwargs)\n"
+        '  File "/srv/env/lib/python3.10/site-packages/torch/nn/modules/linear.py", line 117, in forward\n'
+        "    return F.linear(input, self.weight, self.bias)\n"
+        "RuntimeError: setStorage: sizes [320, 640], strides [1, 320], storage offset 8, and itemsize 2 requiring a storage "
+        "size of 409616 are out of bounds for storage of size 0",
+        "Train with DDP if `accelerate env` shows FSDP",
+        "FSDP off in the config",
+    ),
+    (  # autocast leaves a write by index as it is
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/loss.py", line 58, in forward\n    scores[b, idx] = quality\n'
+        "RuntimeError: Index put requires the source and destination dtypes match, got Half for the destination and Float "
+        "for the source.",
+        "Convert what is written, quality.to(scores.dtype)",
+        "torch.autocast",
+    ),
+    (  # the only metric that validation logs
+        "RuntimeError: Early stopping conditioned on metric `val_loss` which is not available. Pass in or modify your "
+        "`EarlyStopping` callback to use any of the following: `train_loss`, `lr`, `train_cer`, `val_cer`",
+        "Set monitor='val_cer', which is logged",
+        "validation loader",
+    ),
+    (  # the dimension is one that the package asks for
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/net.py", line 31, in forward\n    h = self.conv(x, edges)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch_geometric/nn/conv/gat_conv.py", line 320, in forward\n'
+        "    num_nodes = x.size(self.node_dim)\n"
+        "IndexError: Dimension out of range (expected to be in range of [-1, 0], but got -2)",
+        "Give each node a row of features",
+        "dim=-1",
+    ),
+    (  # what an export cannot trace is not to be split
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/to_onnx.py", line 9, in <module>\n    program = torch.export.export(model, (x,))\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/export/__init__.py", line 270, in export\n'
+        "    return _export(\n"
+        "torch._dynamo.exc.Unsupported: Unsupported function call",
+        "Rewrite a branch on tensor values",
+        "fullgraph=True|torch.compiler.disable",
+    ),
 ]
 
 

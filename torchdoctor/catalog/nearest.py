@@ -20,6 +20,7 @@ MESSAGES = "messages.tsv"
 LEAST = 0.4  # below it, what is nearest to failures that no rule knows shares everyday words with them
 _MOST_WORDS = 60
 _COMMON = 12  # a word that more than one of so many messages has tells nothing
+_FEWEST = 3  # words that two messages share, where the one asked of has as many
 _PATH = re.compile(r"(?:[A-Za-z]:)?[\w.~+@%-]*[/\\][\w./\\~+@%<>=:-]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -83,7 +84,7 @@ def nearest(directory: str, message: str, limit: int = 3, least: float = LEAST) 
     length = known.length(words)
     best: dict[str, Near] = {}
     for (rule, text), parts in zip(known.rows, known.split, strict=True):
-        if telling.isdisjoint(parts):
+        if telling.isdisjoint(parts) or len(asked.intersection(parts)) < min(_FEWEST, len(asked)):
             continue
         both = pairs.intersection(itertools.pairwise(parts))
         common = sum(weight[word] for word in asked.intersection(parts))

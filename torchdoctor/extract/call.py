@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 from torchdoctor.extract import Found
 from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "call.module": "text: the only module that the user's innermost line calls, as self.encoder",
     "call.argument": "text: the name that it alone was called with, where its layers are torch's",
+    "call.buffer": "text: the name into a part of which that line writes, as targets in targets[i] = x",
+    "call.value": "text: the name of what it writes there",
 }
 
 _MODULE = "torch/nn/modules/module.py"  # behind whose call the layers of a module are
@@ -25,7 +28,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     del transcript
     at = max((number for number, frame in enumerate(event.frames) if not frame.package), default=-1)
     below = event.frames[at + 1 :]
-    if at < 0 or not below:
+    if at < 0:
+        return
+    if not below:
+        yield "buffer", (written := _written(event.frames[at].code.strip()))[0]
+        yield "value", written[1]
         return
     called = below[0].file.replace("\\", "/").endswith(_MODULE)
     module, argument = _names(event.frames[at].code.strip()) if called else (None, None)
@@ -33,6 +40,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     # a package's model does more with what it gets than to hand it to its layers
     of_torch = all(frame.package in ("torch", "python") for frame in below)
     yield "argument", argument if of_torch else None
+
+
+def _written(code: str) -> tuple[str | None, str | None]:
+    """The buffer and the value of ``buffer[index] = value``, both of them plain names."""
+    found = pattern(r"([\w.]{1,80})\[[^=]{1,200}\] = ([A-Za-z_][\w.]{0,80})").fullmatch(code)
+    return (found[1], found[2]) if found is not None else (None, None)
 
 
 def _names(code: str) -> tuple[str | None, str | None]:

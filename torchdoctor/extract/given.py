@@ -12,7 +12,8 @@ FACTS: dict[str, str] = {
     "given.device": "text: the device in options and settings, as mps or cpu; absent among several",
     "given.refused": "text: the GPU that this line says is not there, so that the CPU is taken; absent where "
     "no option and no word asks for it, and no card is shown",
-    "given.logged": "text: the logged metric whose name is nearest to that of the message; absent for none",
+    "given.logged": "text: the logged metric whose name is nearest to that of the message, or the only one "
+    "of its loop; absent for none",
     "given.standalone": "bool: torchrun was told --standalone, by which it takes a free port itself",
     "given.port": "str: torchrun's option for the master port, which comes before its variable",
     "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
@@ -76,6 +77,9 @@ def _logged(text: str) -> str | None:
         from difflib import get_close_matches
 
         same = get_close_matches(found["name"], names, n=1, cutoff=0.8)
+    if not same:  # another metric of the same loop: val_wer, where val_loss is watched
+        loop = pattern(r"[^\W_]+[_/]").match(found["name"])
+        same = [name for name in names if loop is not None and name.startswith(loop[0])]
     return same[0] if len(same) == 1 else None
 
 

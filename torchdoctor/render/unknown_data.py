@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 # a folder that Python's tempfile made, and that its maker deletes
 _TEMPORARY = r"[\\/]tmp[a-z0-9_]{8}[\\/]"
+# where a drive is mounted: the folder that a program makes there when it is not
+_MOUNT = r"(?:/media|/run/media)(?:/[^/]+){1,2}|/mnt/[^/]+"
 # a path that a message says is not there, whatever else it names
 _SAID_MISSING = (
     r"(?i)\b(?:missing|not found|does not exist|no such (?:file|directory))\b[^'\"\n]{0,40}"
@@ -64,6 +66,11 @@ def of_data(item: Suspect) -> str:
         return (
             f"Look at the path on {item.host}, `ssh {item.host} ls -ld '{path[1]}'`: what another host has, "
             "or rank 0 wrote there, is to be copied to this one, or to lie on storage that all of them mount."
+        )
+    if path is not None and kind == "PermissionError" and re.fullmatch(_MOUNT, path[1]):
+        return (
+            f"Mount the drive, if `findmnt '{path[1]}'` prints nothing: without it the program tries to make "
+            "that folder. Or name another folder where the program keeps this path."
         )
     opened = kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError")
     if path is not None and (opened or said is not None):
