@@ -46,6 +46,7 @@ class ElasticReader:
         self.fields: dict[str, str] = {}
         self.lines = 0
         self.sections = 0
+        self.address = False  # the line above ends in one, which a narrow terminal may have broken
 
     def take(self, line: Line) -> int:
         body = line.body
@@ -72,6 +73,7 @@ class ElasticReader:
                 self.draft.end_line = line.number
                 return TAKEN
         field = pattern(_FIELD).match(body)
+        broken, self.address = self.address, field is not None and "https://" in field["value"]
         if field:
             self.sections = max(self.sections, 1)
             key, value = field["key"], field["value"].strip()
@@ -92,6 +94,7 @@ class ElasticReader:
             stripped
             and not stripped.startswith((*_HEADINGS, "<NO_OTHER_FAILURES>", '"'))
             and body[:1] not in " \t"
+            and not (broken and " " not in stripped)
         ):
             return DONE
         self.draft.add(body.rstrip(), line.number)
