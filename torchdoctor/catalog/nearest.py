@@ -82,12 +82,16 @@ def nearest(directory: str, message: str, limit: int = 3, least: float = LEAST) 
     # what most messages have ("error") makes none a candidate
     telling = {word for word in asked if known.seen[word] * _COMMON < len(known.rows)}
     length = known.length(words)
+    fewest = min(_FEWEST, len(asked))
     best: dict[str, Near] = {}
     for (rule, text), parts in zip(known.rows, known.split, strict=True):
-        if telling.isdisjoint(parts) or len(asked.intersection(parts)) < min(_FEWEST, len(asked)):
+        if telling.isdisjoint(parts):
+            continue
+        shared = asked.intersection(parts)
+        if len(shared) < fewest:
             continue
         both = pairs.intersection(itertools.pairwise(parts))
-        common = sum(weight[word] for word in asked.intersection(parts))
+        common = sum(weight[word] for word in shared)
         common += sum(weight[one] + weight[two] for one, two in both)
         near = Near(rule, text, common / math.sqrt(length * known.length(parts)))
         if near.likeness >= least and (rule not in best or near.likeness > best[rule].likeness):

@@ -72,9 +72,9 @@ _SHARED = frozenset({"slurm", "modules", "kubernetes", "colab", "kaggle"})
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
-_AT_START = r"^(?:export )?(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)="
+_READ_ONCE = r"(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)"
+_AT_START = rf"^(?:export )?{_READ_ONCE}=|^unset {_READ_ONCE}$"
 _LIMIT = r"ulimit -\w \S"
-_UNSET_AT_START = r"^unset (?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)$"
 # a variable that is set last, for what the shell of a bang does not start
 _THEN_SET = r"(?P<before>[^;&]+)(?:;| &&) (?P<set>(?:export|unset) [^;&|]+)$"
 # a command of several, which && or ; part outside of quotes
@@ -200,8 +200,8 @@ def adapted(
 
         return instruction(command)
     if "jupyter" in seen.get("runtime", ()):
-        if pattern(_UNSET_AT_START).match(command) or (
-            pattern(_AT_START).match(command) and (script is None or command.startswith("export "))
+        if pattern(_AT_START).match(command) and (
+            script is None or command.startswith(("export ", "unset "))
         ):
             return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
         return _in_cell(command, script)
@@ -253,7 +253,7 @@ def _in_cell(command: str, script: str | None) -> str | None:
 
 def _then_set(before: str, setting: str, script: str | None) -> str | None:
     """Both in one cell; for the terminal where what starts the kernel has to have the variable."""
-    if pattern(_AT_START).match(setting) or pattern(_UNSET_AT_START).match(setting):
+    if pattern(_AT_START).match(setting):
         return f"{before} && {setting} && jupyter lab"
     told = [_in_cell(part, script) for part in (before, setting)]
     return "\n".join(filter(None, told)) if all(told) else None

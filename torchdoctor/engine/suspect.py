@@ -258,7 +258,7 @@ def ended(transcript: Transcript) -> Suspect | None:
 
 def _could_not_go_on(last: Event, text: str, transcript: Transcript) -> bool:
     """Of a run that uses torch or trains, whose end nothing else tells."""
-    if transcript.ending is Ending.GOOD or last.kind is not EventKind.LOG or level(last)[:4] in _REMARKED:
+    if transcript.ending is Ending.GOOD or last.kind is not EventKind.LOG or level(last) in _REMARKED:
         return False
     if is_step(text) or rows.LAST.search(text) is None:
         return False

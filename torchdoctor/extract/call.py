@@ -31,8 +31,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if at < 0:
         return
     if not below:
-        yield "buffer", (written := _written(event.frames[at].code.strip()))[0]
-        yield "value", written[1]
+        yield from zip(("buffer", "value"), _written(event.frames[at].code.strip()), strict=True)
         return
     called = below[0].file.replace("\\", "/").endswith(_MODULE)
     module, argument = _names(event.frames[at].code.strip()) if called else (None, None)

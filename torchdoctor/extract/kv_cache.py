@@ -22,7 +22,7 @@ FACTS: dict[str, str] = {
 
 _NUMBER = r"(\d{1,6}(?:\.\d{1,6})?)"
 _SOURCES = {
-    "needed": rf"\(?{_NUMBER} GiB KV cache is needed",
+    "needed": rf"{_NUMBER} GiB KV cache is needed",
     "left": rf"larger than the available KV cache memory \({_NUMBER} GiB\)",
     # an option, an argument, the arguments as vLLM prints them, its report on the card
     "share": rf"gpu[_-]memory[_-]utilization['\"]?\)?(?:[=: ]| \(){{1,2}}{_NUMBER}",

@@ -21,9 +21,6 @@ _TORCH_PARTS = (
 )  # fmt: skip
 # the scripts of a clone that build it
 _TORCH_BUILD = ("/tools/setup_helpers/", "/tools/build_pytorch_libs.py")
-# caches of code that a package wrote, which nobody edits
-_WRITTEN = {"torchinductor": "torch", "/torch_compile_debug/": "torch", "/torch_extensions/": "torch",
-            "/.cache/flashinfer/": "flashinfer", "/.triton/cache/": "triton"}  # fmt: skip
 # Packages that cannot be imported without torch.
 BUILT_ON_TORCH = frozenset({
     "torch", "torchvision", "torchaudio", "vllm", "sglang", "sgl_kernel", "xformers", "flash_attn",
@@ -83,6 +80,13 @@ _SOURCES = (
     ("/opt/vllm/vllm/", "vllm"),
     ("/opt/tritonserver/backends/", "tritonserver"),
     ("/databricks/python_shell/", "databricks"),
+    # caches of code that a package wrote, which nobody edits
+    ("torchinductor", "torch"),
+    ("/torch_compile_debug/", "torch"),
+    ("/torch_extensions/", "torch"),
+    ("/.cache/flashinfer/", "flashinfer"),
+    ("/.triton/cache/", "triton"),
+    ("/transformers_modules/", "transformers_modules"),  # code that came with a model from the hub
     ("/databricks/spark/", "pyspark"),
     # what packages write and then run themselves
     ("unsloth_compiled_cache/", "unsloth"),
@@ -137,10 +141,6 @@ def package_of(file: str, short: bool = False) -> str:
         return _first_part(path[14:])
     if path.startswith("code/__torch__/") or "/code/__torch__/" in path:
         return "torch"  # the code inside a TorchScript archive
-    for mark in filter(path.__contains__, _WRITTEN):
-        return _WRITTEN[mark]
-    if "/transformers_modules/" in path:
-        return "transformers_modules"  # code that came with a model from the hub
     at = path.rfind("/torch/")
     rest = path[at + 7 :] if at >= 0 else (path[6:] if path.startswith("torch/") else "")
     if rest and rest.startswith(_TORCH_PARTS):

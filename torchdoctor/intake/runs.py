@@ -154,8 +154,8 @@ def _first_lines(drafts: list[Draft], begin: int, end: int) -> Heads:
     """The lines by which the run that ended last is known again."""
     found: Heads = {}
     first = drafts[begin : min(begin + _HEAD, end)]
-    ends = [index for index, one in enumerate(first) if _is_end(one)]  # what stands behind is no start
-    for one in reversed(first[: ends[0] if ends else _HEAD]):
+    stop = next((index for index, one in enumerate(first) if _is_end(one)), _HEAD)  # no start is behind it
+    for one in reversed(first[:stop]):
         if not moves(one.raw):
             found.setdefault(one.stream, {})[shape(one.raw)] = one.raw
     return found
