@@ -26,6 +26,8 @@ from torchdoctor.model import (
     Suspect,
 )
 from torchdoctor.render.clean import clean, encodable
+from torchdoctor.render.html import to_html
+from torchdoctor.render.markdown import to_markdown
 from torchdoctor.render.text import render
 from torchdoctor.render.words import time_of
 
@@ -223,6 +225,16 @@ def test_no_failure_is_said() -> None:
     text = shown(sample_reports.NO_FAILURE)
     assert text.startswith("✓ No failure found in train.log\n")
     assert "A warning that means nothing." in text
+
+
+def test_a_tick_is_earned_by_a_good_end() -> None:
+    open_end = Report(Outcome.NO_FAILURE, ("a.log",), notes=("It ends at step 3.",), open_end=True)
+    assert shown(open_end).startswith("– No failure so far in a.log\n")
+    got_over = replace(open_end, got_over=True)
+    assert shown(got_over).startswith("! No failure ended the run in a.log; it got over those below\n")
+    for report, mark in ((open_end, "–"), (got_over, "!")):
+        assert f"### {mark} No failure" in to_markdown(report)
+        assert f'<span class="mark ask">{mark}</span>No failure' in to_html([report])
 
 
 @pytest.mark.parametrize(

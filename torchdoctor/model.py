@@ -529,6 +529,8 @@ class Report(Record):
     schema: str = REPORT_SCHEMA
     runs: tuple[Run, ...] = ()  # of the input, the judged one among them; empty when there is one
     incidents: tuple[Incident, ...] = ()  # of the inputs, this one among them; empty when there is one
+    got_over: bool = False  # no failure ended the run, but it met some
+    open_end: bool = False  # no failure, and nothing tells how the run ended
 
 
 def moment_of(time: str | None) -> datetime | None:

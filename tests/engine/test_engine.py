@@ -11,7 +11,6 @@ from torchdoctor.catalog.rule import Condition
 from torchdoctor.catalog.ruleset import RuleSet
 from torchdoctor.engine import FactBook, diagnose
 from torchdoctor.engine.conditions import holds
-from torchdoctor.intake import read_text
 from torchdoctor.model import (
     Ending,
     Event,
@@ -328,30 +327,6 @@ def test_quoted_and_recovered_failures_are_no_diagnoses(rules: RuleSet) -> None:
     report = report_of(rules, recovered, ending=Ending.GOOD)
     assert report.outcome is Outcome.NO_FAILURE
     assert any("continued after it" in note for note in report.notes)
-
-
-@pytest.mark.parametrize(
-    "last",
-    ["Unable to load model from /data/m.pt", "CUDA is not available. Exiting.", "No GPU found, exiting",
-     "Aborting.", "Not enough memory to continue", "Loss is nan, stopping training", "Connection timed out",
-     "Rank 2 did not respond", "Training crashed at step 300", "Hangup", "No checkpoint found at /data/ckpt",
-     "Dataset is empty", "Disk quota exceeded", "You must provide --data", "run terminated abnormally"],
-)  # fmt: skip
-def test_a_last_line_that_says_why_a_program_could_not_go_on_earns_no_tick(rules: RuleSet, last: str) -> None:
-    report = diagnose(read_text(f"Epoch 1/20 loss 0.4312\n{last}\n"), FactBook(None), rules)
-    assert (report.outcome, report.suspect and report.suspect.message) == (Outcome.UNRECOGNISED, last)
-
-
-@pytest.mark.parametrize(
-    "last", ["Epoch 2/20 loss 0.4107", "INFO xformers is not available", "[conda] Could not collect",
-             "No broken requirements found.", "flash-attn not found, falling back to sdpa",
-             "Stopping early at epoch 2", "No checkpoint found. Training from scratch.", "missing keys: []",
-             "Cannot use FlashAttention-2 on this GPU; using sdpa", "Invalid samples: 0",
-             "dropped 3 invalid rows"],
-)  # fmt: skip
-def test_a_last_line_that_tells_of_no_trouble_keeps_the_tick(rules: RuleSet, last: str) -> None:
-    report = diagnose(read_text(f"Epoch 1/20 loss 0.4312\n{last}\n"), FactBook(None), rules)
-    assert report.outcome is Outcome.NO_FAILURE
 
 
 def test_binary_input_is_unreadable(rules: RuleSet) -> None:

@@ -14,10 +14,10 @@ from torchdoctor.engine.frames import SPAWNED
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
+from torchdoctor.engine.no_failure import caught, cut_off, got_over
 from torchdoctor.engine.rank import sort_key
 from torchdoctor.engine.select import INTERRUPTED, led, note, of_last_attempt, select
 from torchdoctor.engine.textfacts import log_value, related, says_nothing_of_its_program
-from torchdoctor.extract.progress import is_step
 from torchdoctor.model import (
     Diagnosis,
     Ending,
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 # what tells of ranks without being printed by one
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.NCCL, EventKind.WATCHDOG)
 
-_OPEN = "Nothing here tells how it ended. If it still runs and does not get on: torchdoctor hang --all"
-_LAST = 3  # events at the end of a log that was cut in the middle
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
 
@@ -129,12 +127,13 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         from torchdoctor.engine.answer import answer
 
         diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
-    outcome, who = _outcome(diagnoses, strange, transcript, first, written=not anchored)
+    met = caught(transcript, {number for one in findings for number in one.events()})
+    outcome, who = _outcome(diagnoses, strange, met, transcript, first, written=not anchored)
     if who is not None:
         from torchdoctor.engine.resembles import with_resemblances
 
         who = replace(with_resemblances(who, rules), system=_system(transcript))
-    failed = outcome in (Outcome.DIAGNOSED, Outcome.UNRECOGNISED)
+    failed = outcome is not Outcome.NO_FAILURE
     notes = [*transcript.notes, *foreign, *text_facts.notes]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
@@ -142,8 +141,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     notes.extend(note(finding, _gone_by(finding, transcript)) for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
-    if outcome is Outcome.NO_FAILURE and transcript.ending is Ending.UNKNOWN:
-        notes.extend(_cut_off(transcript))
+    gone_by, open_end = ([], []) if failed else (got_over(met), cut_off(transcript))
     return Report(
         outcome=outcome,
         source=transcript.sources,
@@ -151,9 +149,11 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         suspect=who,
         first_failure=first if failed else None,
         timeline=moments if failed else (),
-        notes=tuple(dict.fromkeys((*notes, *set_aside))),
+        notes=tuple(dict.fromkeys((*gone_by, *notes, *open_end, *set_aside))),
         facts=(*text_facts.environment(), *facts.asked()),
         faults=tuple(text_facts.faults),
+        got_over=bool(gone_by),
+        open_end=bool(open_end),
     )
 
 
@@ -179,17 +179,6 @@ def _gone_by(finding: Finding, transcript: Transcript) -> str:
     return "the run continued after it"
 
 
-def _cut_off(transcript: Transcript) -> list[str]:
-    """For a run of which nothing tells how it ended: how far it came, or what helps if it hangs."""
-    last = next((one for one in reversed(transcript.events[-_LAST:]) if is_step(one.text)), None)
-    if last is None:
-        return [_OPEN] if log_value("log.torch_seen", transcript) else []
-    from torchdoctor.engine.clocks import steps_in
-
-    at = " ".join(f"{word} {number}" for word, number in steps_in(last.text)) or f"line {last.line}"
-    return [f"No failure in what is here; the log ends at {at} without an end"]
-
-
 def _has_anchored_failure(live: list[Finding], transcript: Transcript) -> bool:
     """Does what was printed hold a failure, or end well? Else what was written is read as well.
 
@@ -203,6 +192,7 @@ def _has_anchored_failure(live: list[Finding], transcript: Transcript) -> bool:
 def _outcome(
     diagnoses: tuple[Diagnosis, ...],
     strange: list[Event],
+    met: list[Event],
     transcript: Transcript,
     first: FirstFailure | None,
     *,
@@ -219,6 +209,9 @@ def _outcome(
         return Outcome.UNRECOGNISED, who or suspect.written(transcript)
     told = suspect.named(transcript, failed=False) or (suspect.written(transcript) if written else None)
     told = told or suspect.ended(transcript)
+    if told is None and transcript.ending is not Ending.GOOD:
+        # as far as is known nothing ended it: what it met is what there is to ask about
+        told = suspect.choose(met[-1:], transcript, None)
     return (Outcome.UNRECOGNISED, told) if told is not None else (Outcome.NO_FAILURE, None)
 
 

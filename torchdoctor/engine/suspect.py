@@ -8,10 +8,9 @@ from itertools import chain
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import own_frame, user_frame
-from torchdoctor.engine.textfacts import frames_of, log_value, related
-from torchdoctor.extract.progress import is_step
+from torchdoctor.engine.textfacts import frames_of, related
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import is_failure, level, names_error, tells_failure
+from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
 from torchdoctor.model import (
     Ending,
     Event,
@@ -246,29 +245,13 @@ _GIVES_UP = r"\s*error: (?!command )\S"  # the word with which setuptools ends
 
 
 def ended(transcript: Transcript) -> Suspect | None:
-    """A last line that says with which code a process ended, or why a program could not go on."""
+    """A last line that says with which code a process ended."""
     last = transcript.events[-1] if transcript.events else None
     if last is None or last.quoted or last.recovered:
         return None
-    text = last.text[-400:]
-    if pattern(_EXITED).search(text) is not None or _could_not_go_on(last, text, transcript):
-        return _suspect(last, transcript)
-    return None
+    return _suspect(last, transcript) if pattern(_EXITED).search(last.text[-400:]) is not None else None
 
 
-def _could_not_go_on(last: Event, text: str, transcript: Transcript) -> bool:
-    """Of a run that uses torch or trains, whose end nothing else tells."""
-    if transcript.ending is Ending.GOOD or last.kind is not EventKind.LOG or level(last) in _REMARKED:
-        return False
-    if is_step(text) or rows.LAST.search(text) is None:
-        return False
-    if rows.AROUND.search(text) is not None or rows.LAST_AROUND.search(text) is not None:
-        return False
-    runs = log_value("log.torch_seen", transcript) or any(is_step(one.text) for one in transcript.events)
-    return bool(runs)
-
-
-_REMARKED = ("INFO", "DEBU", "WARN", "TRAC", "NOTI")
 _EXITED = r"\bexited with (?:exit )?(?:code|status):? -?[1-9]\d{0,9}\.?\s*$"
 
 

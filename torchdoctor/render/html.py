@@ -53,7 +53,7 @@ def _title(report: Report) -> str:
         return report.diagnoses[0].title
     told = words.sources(report.source)
     return {
-        Outcome.NO_FAILURE: f"No failure found in {told}",
+        Outcome.NO_FAILURE: words.no_failure(report)[1],
         Outcome.UNREADABLE: f"Could not read {told}",
     }.get(report.outcome, f"A failure that no rule knows, in {told}")
 
@@ -62,7 +62,8 @@ def _report(report: Report) -> Iterable[str]:
     first = report.diagnoses[0] if report.outcome is Outcome.DIAGNOSED and report.diagnoses else None
     sign, name = _mark(first) if first is not None else ("?", "ask")
     if report.outcome is Outcome.NO_FAILURE:
-        sign, name = "✓", "pass"
+        sign = words.no_failure(report)[0]
+        name = "pass" if sign == "✓" else "ask"
     yield f'<h1><span class="mark {name}">{sign}</span>{_text(_title(report))}</h1>'
     where = words.first_failure(report.first_failure)
     if first is not None:

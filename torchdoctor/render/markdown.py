@@ -76,7 +76,8 @@ def _blocks(report: Report, heading: str | None, chars: int, *, facts: bool) -> 
         for title, items in words.others(report):
             yield from _others(title, items, chars)
     elif report.outcome is Outcome.NO_FAILURE:
-        yield f"### ✓ No failure found in {_inputs(report)}"
+        mark, title = words.no_failure(report, _inputs(report))
+        yield f"### {mark} {title}"
         yield from _others("Also noticed", report.diagnoses, chars)
     elif report.outcome is Outcome.UNREADABLE:
         yield f"### ? Could not read {_inputs(report)}"

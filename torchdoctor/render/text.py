@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from torchdoctor.model import Diagnosis, Evidence, Fix, Frame, Report, Suspect
 
 # The four marks with their colours; the sign alone carries the meaning.
-_PASS, _WARN, _FAIL, _UNKNOWN = ("✓", "green"), ("!", "yellow"), ("✗", "red"), ("?", "cyan")
+_WARN, _FAIL, _UNKNOWN = ("!", "yellow"), ("✗", "red"), ("?", "cyan")
+_QUIET = {"✓": "green", "!": "yellow", "–": "cyan"}
 
 _DIM = "dim"
 _EVIDENCE_SHOWN = 4
@@ -138,7 +139,8 @@ def _report(page: _Page, report: Report) -> None:
     if report.outcome is Outcome.DIAGNOSED and report.diagnoses:
         _diagnosed(page, report, report.diagnoses[0])
     elif report.outcome is Outcome.NO_FAILURE:
-        _verdict(page, _PASS, f"No failure found in {words.sources(report.source)}")
+        mark, title = words.no_failure(report)
+        _verdict(page, (mark, _QUIET[mark]), title)
         _others(page, "Also noticed", report.diagnoses)
     elif report.outcome is Outcome.UNREADABLE:
         _verdict(page, _UNKNOWN, f"Could not read {words.sources(report.source)}")

@@ -181,6 +181,19 @@ def _at(evidence: Sequence[Evidence]) -> str:
     return "".join(f", line {item.line}" for item in evidence if item.line)
 
 
+def no_failure(report: Report, where: str = "") -> tuple[str, str]:
+    """The mark and the title of a report without a failure on the inputs, named as ``where`` says.
+
+    A tick is earned by a good end, or by a text that shows no run.
+    """
+    where = where or sources(report.source)
+    if report.got_over:
+        return "!", f"No failure ended the run in {where}; it got over those below"
+    if report.open_end:
+        return "–", f"No failure so far in {where}"
+    return "✓", f"No failure found in {where}"
+
+
 def sources(names: Sequence[str]) -> str:
     """The inputs, for a sentence."""
     if len(names) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract.progress import is_step
@@ -9,12 +10,15 @@ from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure
 from torchdoctor.intake.ending.got_over import came_later, caught, of_another, of_child, tried_between
 from torchdoctor.model import Ending, EventKind
+from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
     from torchdoctor.intake.elements import Draft
 
 _LAST = 8  # events at the end of an input among which its good end is looked for
 _MOST = 400
+# what servers of HTTP log of a request that they answered
+_ANSWERED, _ANSWERED_BADLY = r'HTTP/[\d.]+" 2\d\d\b', r'HTTP/[\d.]+" [45]\d\d\b'
 _OF_RUNS = (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 
 
@@ -37,6 +41,8 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
         good = -1  # ComfyUI says so after a failed prompt, too
     if _exited_badly(drafts):
         return Ending.BAD, -1
+    if good >= 0 and pattern(_ANSWERED).search(drafts[good].text()) and _refused(drafts[:good]):
+        return Ending.UNKNOWN, -1
     if good == failure + 1 and failure >= 0 and rows.STATUS.search(drafts[good].text()):
         return Ending.UNKNOWN, -1  # the program's own last word was of a failure, though it exited with 0
     if failure < 0:
@@ -49,6 +55,15 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
     if failure < len(drafts) - 2 and caught(drafts, failure):
         return Ending.GOOD, len(drafts) - 1
     return (Ending.BAD, -1) if steps < 3 else (Ending.UNKNOWN, -1)
+
+
+def _refused(drafts: list[Draft]) -> bool:
+    """Did a server raise on a request, and answer it with an error? That it answers the next is no end."""
+    last = drafts[-_MOST:]
+    return any(
+        one.kind is EventKind.EXCEPTION and pattern(_ANSWERED_BADLY).search(behind.text())
+        for one, behind in pairwise(last)
+    )
 
 
 def _exited_badly(drafts: list[Draft]) -> bool:

@@ -1,0 +1,65 @@
+"""What is said of a run in which no failure was found: how far it came, and what it got over."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from torchdoctor.engine.finding import quote
+from torchdoctor.engine.textfacts import log_value
+from torchdoctor.extract.progress import is_step
+from torchdoctor.model import Ending, Event, EventKind, Transcript, counted
+
+OPEN = "Nothing here tells how it ended. If it still runs and does not get on: torchdoctor hang --all"
+_LAST = 3  # events at the end of a log that was cut in the middle
+_SHOWN = 3  # kinds of errors
+_LONG = 160  # characters of a message
+
+
+def cut_off(transcript: Transcript) -> list[str]:
+    """For a run of which nothing tells how it ended: how far it came, or what helps if it hangs."""
+    if transcript.ending is not Ending.UNKNOWN:
+        return []
+    last = next((one for one in reversed(transcript.events[-_LAST:]) if is_step(one.text)), None)
+    if last is None:
+        return [OPEN] if log_value("log.torch_seen", transcript) else []
+    from torchdoctor.engine.clocks import steps_in
+
+    at = " ".join(f"{word} {number}" for word, number in steps_in(last.text)) or f"line {last.line}"
+    return [f"No failure in what is here; the log ends at {at} without an end"]
+
+
+def caught(transcript: Transcript, known: set[int]) -> list[Event]:
+    """The exceptions that were printed with their stack and that the run got over.
+
+    ``known`` holds the ids of events that a rule tells of. What Python ignores in a destructor is none.
+    """
+    return [one for one in transcript.events if one.id not in known and _is_caught(one, transcript)]
+
+
+def _is_caught(event: Event, transcript: Transcript) -> bool:
+    of_python = any(frame.file.endswith(".py") for frame in event.frames)
+    if event.kind is not EventKind.EXCEPTION or not event.headed or not of_python or event.type is None:
+        return False
+    ignored = event.id > 0 and transcript.events[event.id - 1].text.startswith("Exception ignored ")
+    return event.recovered and not event.quoted and not ignored and event is not transcript.events[-1]
+
+
+def got_over(events: list[Event]) -> list[str]:
+    """The kinds of exceptions that a run got over, most frequent first, the last of each with its place.
+
+    A message is of one kind with another that differs in its numbers.
+    """
+    last = {_kind(event): event for event in events}
+    often = Counter(map(_kind, events)).most_common(_SHOWN)
+    return [_said(last[kind], number) for kind, number in often]
+
+
+def _kind(event: Event) -> tuple[str, str]:
+    return event.type or "", "".join(char for char in event.text if not char.isdigit())[:_LONG]
+
+
+def _said(event: Event, number: int) -> str:
+    words = " ".join(event.text.split())
+    words = words if len(words) <= _LONG else f"{words[:_LONG]}…"
+    often = f", the last of {counted(number, 'such error')}" if number > 1 else ""
+    return f"{event.type}: {words} (line {quote(event).line}{often}): the run continued after it"
