@@ -29,6 +29,8 @@ from hostile.measuring import MOST_BYTES, Run, measured, situations
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
+from torchdoctor.intake.budget import Budget
+from torchdoctor.intake.packed import tar_members
 from torchdoctor.intake.transcript import read_text
 from torchdoctor.render.json import to_json
 
@@ -201,6 +203,23 @@ def test_tar_header_of_1_gib(folder: Path, kind: str) -> None:
              "pax-global": tarfile.XGLTYPE}  # fmt: skip
     sparse(folder / "a.tar", header(types[kind], 1 << 30), 1 << 30, tarred({"a.log": LOG}))
     measured(["explain", "--offline", "a.tar"], folder).held("damaged", "beyond any need")
+
+
+def test_a_tar_header_is_bounded_where_tarfile_does_not_call_frombuf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the releases of Python since the end of 2025, and those to which distributions carried the change."""
+
+    def read(cls: type[tarfile.TarInfo], archive: tarfile.TarFile) -> tarfile.TarInfo:
+        stream = archive.fileobj
+        assert stream is not None
+        found = tarfile.TarInfo.frombuf.__func__(cls, stream.read(512), "utf-8", "surrogateescape")  # type: ignore[attr-defined]
+        found.offset = stream.tell() - 512
+        return found._proc_member(archive)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(tarfile.TarInfo, "fromtarfile", classmethod(read))
+    for size, said in ((1 << 30, ["beyond any need"]), (5, [])):
+        data = header(tarfile.GNUTYPE_LONGNAME, size) + b"a.log".ljust(512, b"\0") + tarred({"a.log": LOG})
+        found = [member.reason for member in tar_members(io.BytesIO(data), Budget())]
+        assert [note.rpartition(": ")[2][-15:] for note in found if note] == said
 
 
 @pytest.mark.parametrize("kind", ["long-name", "pax-global"])

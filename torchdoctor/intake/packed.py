@@ -153,20 +153,19 @@ class _Header(tarfile.TarInfo):
 
     ahead = 0
 
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
-        found = super().frombuf(buf, encoding, errors)
-        if found.size < 0:
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        # what every release of tarfile calls for a header that it has read; newer ones do not call frombuf
+        if self.size < 0:
             raise tarfile.TarError("a header with a negative size")
-        if found.type == tarfile.GNUTYPE_SPARSE:
+        if self.type == tarfile.GNUTYPE_SPARSE:
             raise tarfile.TarError("a file with holes (--sparse), which is not read")
-        if found.type in _MORE_HEADERS:
-            cls.ahead += 1
-            if found.size > _EXTENSION_BYTES or cls.ahead > _EXTENSIONS:
+        if self.type in _MORE_HEADERS:
+            type(self).ahead += 1
+            if self.size > _EXTENSION_BYTES or self.ahead > _EXTENSIONS:
                 raise tarfile.TarError("headers of headers beyond any need")
         else:
-            cls.ahead = 0
-        return found
+            type(self).ahead = 0
+        return super()._proc_member(archive)  # type: ignore[misc,no-any-return]
 
     def _sparse(self, *_: object) -> None:
         raise tarfile.TarError("a file with holes (--sparse), which is not read")
