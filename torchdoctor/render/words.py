@@ -188,7 +188,7 @@ def no_failure(report: Report, where: str = "") -> tuple[str, str]:
     """
     where = where or sources(report.source)
     if report.got_over:
-        return "!", f"No failure ended the run in {where}; it got over those below"
+        return "!", f"No failure ended the run in {where}; it continued after the errors below"
     if report.open_end:
         return "–", f"No failure so far in {where}"
     return "✓", f"No failure found in {where}"
