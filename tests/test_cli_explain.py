@@ -164,6 +164,16 @@ class TestFormats:
             [*EXPLAIN, "--run", "all", "nohup.out"]
         )
 
+    def test_many_runs_are_counted_by_their_ends(self, folder: Path, printed: Printed) -> None:
+        text = "".join(f"$ python t.py\n{part}" for part in (FAILED, CLEAN, FAILED, FAILED, UNKNOWN))
+        (folder / "nohup.out").write_text(text, encoding="utf-8")
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "nohup.out"]))
+        assert [run["rule"] for run in report["runs"]][:3] == ["test-frobnication", None, "test-frobnication"]
+        assert report["notes"][0] == (
+            "4 other runs are in the input: 3 ended by test-frobnication, 1 without a failure "
+            "(--run N shows one, --run all shows all)"
+        )
+
     def test_a_run_that_only_begins_hides_no_failure(self, folder: Path, printed: Printed) -> None:
         begins = "$ python t.py\nloading the data\n"
         (folder / "loop.log").write_text(f"$ python t.py\n{FAILED}{begins}", encoding="utf-8")

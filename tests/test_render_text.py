@@ -231,7 +231,9 @@ def test_a_tick_is_earned_by_a_good_end() -> None:
     open_end = Report(Outcome.NO_FAILURE, ("a.log",), notes=("It ends at step 3.",), open_end=True)
     assert shown(open_end).startswith("– No failure so far in a.log\n")
     got_over = replace(open_end, got_over=True)
-    assert shown(got_over).startswith("! No failure ended the run in a.log; it continued after the errors below\n")
+    assert shown(got_over).startswith(
+        "! No failure ended the run in a.log; it continued after the errors below\n"
+    )
     for report, mark in ((open_end, "–"), (got_over, "!")):
         assert f"### {mark} No failure" in to_markdown(report)
         assert f'<span class="mark ask">{mark}</span>No failure' in to_html([report])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from torchdoctor.extract.progress import advances, is_progress, steps_shown
 from torchdoctor.model import Ending, Outcome, Report, Run, TorchdoctorError, Transcript, counted
 from torchdoctor.records import replace
 
+_ALONE = 3  # other runs that have a note each; more are counted
 _WORDS = {
     Outcome.UNRECOGNISED: "ended by a failure that no rule knows",
     Outcome.NO_FAILURE: "no failure in it",
@@ -47,7 +49,9 @@ def with_runs(
     pairs = zip(parts, reports, strict=True)
     runs = tuple(_run(number, part, told) for number, (part, told) in enumerate(pairs, 1))
     told = runs[-1 if index is None else index]
-    notes = [_note(run, report, told) for run, report in zip(runs, reports, strict=True) if run is not told]
+    others = [(run, report) for run, report in zip(runs, reports, strict=True) if run is not told]
+    alone = len(others) <= _ALONE
+    notes = [_note(run, report, told) for run, report in others] if alone else [_summed(others)]
     listed = [replace(one, runs=runs) for one in reports]
     at = told.number - 1
     listed[at] = replace(listed[at], notes=(*notes, *listed[at].notes))
@@ -70,6 +74,14 @@ def _run(number: int, part: Transcript, report: Report) -> Run:
     first = events[0].line if events else 1
     last = max((event.end_line for event in events), default=first)
     return Run(number, part.sources[0], first, last, started, report.outcome, rule)
+
+
+def _summed(others: Sequence[tuple[Run, Report]]) -> str:
+    """One note on many runs: how often each end came, most frequent first."""
+    words = {**_WORDS, Outcome.NO_FAILURE: "without a failure"}
+    ends = Counter(f"ended by {run.rule}" if run.rule else words[run.outcome] for run, _ in others)
+    counts = ", ".join(f"{number} {end}" for end, number in ends.most_common())
+    return f"{len(others)} other runs are in the input: {counts} (--run N shows one, --run all shows all)"
 
 
 def _note(run: Run, report: Report, told: Run) -> str:
