@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from torchdoctor.model import (
+    ONLY_RANK,
     Evidence,
     FirstFailure,
     Fix,
@@ -225,6 +226,16 @@ def test_no_failure_is_said() -> None:
     text = shown(sample_reports.NO_FAILURE)
     assert text.startswith("✓ No failure found in train.log\n")
     assert "A warning that means nothing." in text
+
+
+@pytest.mark.parametrize(("rank", "line"), [(0, ""), (3, "  rank 3 (the only rank that the text names)\n")])
+def test_a_rank_that_is_alone_was_not_first(rank: int, line: str) -> None:
+    first = replace(sample_reports.LABEL_RANGE, rank=rank)
+    alone = FirstFailure(rank, None, None, ONLY_RANK)
+    text = shown(Report(Outcome.DIAGNOSED, ("a",), (first,), first_failure=alone))
+    assert "failed first" not in text
+    assert line in text
+    assert "on rank" not in text
 
 
 def test_a_tick_is_earned_by_a_good_end() -> None:

@@ -405,6 +405,9 @@ class Suspect(Record):
     host: str | None = None
 
 
+ONLY_RANK = "the only rank that the text names"
+
+
 @record(frozen=True, slots=True)
 class FirstFailure(Record):
     """Which rank failed first. ``tie`` lists ranks that cannot be told apart; empty when there is none."""

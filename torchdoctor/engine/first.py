@@ -10,7 +10,7 @@ from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGN
 from torchdoctor.engine.frames import SPAWNED, outers
 from torchdoctor.engine.select import INTERRUPTED
 from torchdoctor.extract.nccl_ranks import GIVE_UP
-from torchdoctor.model import Event, EventKind, FirstFailure, Role, Transcript
+from torchdoctor.model import ONLY_RANK, Event, EventKind, FirstFailure, Role, Transcript
 from torchdoctor.number import count
 from torchdoctor.records import Record, record
 
@@ -269,7 +269,7 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     host = case.clocks.hosts.get(ranks[0]) if len(ranks) == 1 else event.host
     by = "the only rank that does not report another's failure"
     if len(world) == 1:
-        by = "the only rank that the text names"
+        by = ONLY_RANK
     elif len(ranks) > 1:
         by = "the failure is printed without its rank, and these report no other one's"
     return FirstFailure(ranks[0], host, event.time, by, tuple(ranks) if len(ranks) > 1 else ())

@@ -65,9 +65,10 @@ def _report(report: Report) -> Iterable[str]:
         sign = words.no_failure(report)[0]
         name = "pass" if sign == "✓" else "ask"
     yield f'<h1><span class="mark {name}">{sign}</span>{_text(_title(report))}</h1>'
-    where = words.first_failure(report.first_failure)
+    where = (
+        words.which_rank(report, first) if first is not None else words.first_failure(report.first_failure)
+    )
     if first is not None:
-        where = where or (f"on rank {first.rank}" if first.rank is not None else "")
         yield f"<p><code>{_text(first.rule)}</code> {_text(words.standing(first))}</p>"
     if where:
         yield f"<p><strong>{_text(where)}</strong></p>"

@@ -97,9 +97,7 @@ def _listed(title: str, lines: Sequence[str]) -> str:
 
 
 def _standing(report: Report, first: Diagnosis) -> str:
-    where = words.first_failure(report.first_failure)
-    if not where and first.rank is not None:
-        where = f"on rank {first.rank}"
+    where = words.which_rank(report, first)
     parts = [f"`{first.rule}`", escape(words.standing(first)), escape(where)]
     return ", ".join(part for part in parts if part)
 

@@ -164,9 +164,7 @@ def _verdict(page: _Page, mark: tuple[str, str], title: str, *details: str) -> N
 
 
 def _diagnosed(page: _Page, report: Report, first: Diagnosis) -> None:
-    where = words.first_failure(report.first_failure)
-    if not where and first.rank is not None:
-        where = f"on rank {first.rank}"
+    where = words.which_rank(report, first)
     _verdict(page, _mark(first), first.title, f"{first.rule}, {words.standing(first)}", where)
     _diagnosis(page, first)
     _timeline(page, report)

@@ -6,7 +6,7 @@ import os.path
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.model import Outcome, Role, Severity, Standing, counted, page_of
+from torchdoctor.model import ONLY_RANK, Outcome, Role, Severity, Standing, counted, page_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,8 +117,17 @@ def first_failure(item: FirstFailure | None) -> str:
     if item.rank is None:
         return ""
     host = f" on {item.host}" if item.host else ""
+    if item.decided_by == ONLY_RANK:  # what is true of one that is alone says nothing of who was first
+        return f"rank {item.rank}{host}{by}" if item.rank else ""
     time = f" at {time_of(item.time)}" if item.time else ""
     return f"rank {item.rank}{host} failed first{time}{by}"
+
+
+def which_rank(report: Report, item: Diagnosis) -> str:
+    """The rank that failed first, else that of the diagnosis; "" where there is none, or rank 0 alone."""
+    if report.first_failure is None and item.rank is not None:
+        return f"on rank {item.rank}"
+    return first_failure(report.first_failure)
 
 
 def time_of(iso: str) -> str:
