@@ -886,6 +886,51 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # no line of the reader's passes it
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/chat.py", line 31, in <module>\n    out = model(**inputs)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/transformers/integrations/sdpa_attention.py", line 89, in sdpa_attention_forward\n'
+        "    attn_output = torch.nn.functional.scaled_dot_product_attention(\n"
+        "TypeError: scaled_dot_product_attention() got an unexpected keyword argument 'enable_gqa'",
+        "Load the model with attn_implementation='eager'",
+        "out, or use the release",
+    ),
+    (  # likewise, and another package has no such switch
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/draw.py", line 12, in <module>\n    image = pipe(prompt)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/diffusers/models/attention_dispatch.py", line 1001, in _native_attention\n'
+        "    out = torch.nn.functional.scaled_dot_product_attention(\n"
+        "TypeError: scaled_dot_product_attention() got an unexpected keyword argument 'enable_gqa'",
+        "Install an older diffusers, or a newer torch",
+        "eager",
+    ),
+    (  # the banner shows that torch was imported, in a release that has no such fault
+        "Ultralytics YOLOv8.1.2 🚀 Python-3.8.10 torch-2.2.1 CPU (ARMv8 Processor rev 1 (v8l))\n"
+        "Illegal instruction (core dumped)\n",
+        "On a Jetson Nano or TX2",
+        "2.3.1",
+    ),
+    (  # a server chooses its devices itself
+        "(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511] Traceback (most recent call last):\n"
+        '(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511]   File "/usr/local/lib/python3.12/dist-packages/vllm/v1/worker/gpu_worker.py", line 128, in init_device\n'
+        "(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511]     torch.cuda.set_device(self.device)\n"
+        "(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511] RuntimeError: CUDA error: invalid device ordinal",
+        "Set --tensor-parallel-size",
+        "LOCAL_RANK",
+    ),
+    (  # an index of its own is the one that has to list it
+        "C:\\ui>venv\\Scripts\\python -m pip install torch\n"
+        "Looking in indexes: https://wheels.example.org/gfx110X/\n"
+        "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)",
+        "Delete the environment's folder",
+        "--torch-backend",
+    ),
+    (  # a mirror of PyPI is none
+        "Looking in indexes: https://mirror.example.org/pypi/simple\n"
+        "ERROR: Could not find a version that satisfies the requirement torch (from versions: none)",
+        "Use a Python version",
+        "example.org",
+    ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 24, in forward\n    x = self.conv1(x)\n'
@@ -1431,7 +1476,7 @@ BY_VALUE = [
         '  File "/usr/local/lib/python3.12/dist-packages/vllm/worker/worker.py", line 100, in load\n'
         "    x = torch.zeros(4).cuda()\n"
         "RuntimeError: HIP error: invalid device function",
-        "Take an image of vLLM",
+        "Take a newer image of vLLM",
         "install a torch for ROCm",
     ),
     (

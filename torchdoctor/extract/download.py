@@ -26,6 +26,7 @@ _OWN_INDEX = (
     r"Fetching metadata for [\w.-]{1,80} from (?P<told>https?://(?!\S*@)[\w.:/+-]{4,200}?)/[\w.-]+/?(?:\s|$)"
     r"|\b(?:uv|pip)\b[^\n]{0,300}? --(?:default-|extra-)?index(?:-url)?[ =][\"']?(?:[\w-]+=)?"
     r"(?P<asked>https?://(?!\S*@)[\w.:/+-]{4,200})"
+    r"|Looking in indexes: (?P<only>https?://(?!\S*@)[\w.:/+-]{4,200})\s*$"
 )
 _PUBLIC = ("https://pypi.org/", "https://files.pythonhosted.org/", "https://download.pytorch.org/")
 _LINE = r"Downloading:? [\"']?(?P<url>https?://[^\s\"'<>]{4,300})[\"']?(?: to (?P<target>[^\s\"'<>]{2,300}))?"
@@ -55,7 +56,9 @@ def _own_index(event: Event, transcript: Transcript) -> str | None:
         if one.id > event.id or "http" not in one.text:
             continue
         found = pattern(_OWN_INDEX).search(one.text[:2_000])
-        address = (found["told"] or found["asked"]).rstrip("/") if found is not None else ""
+        address = next(filter(None, found.groups())).rstrip("/") if found is not None else ""
+        if found is not None and found["only"] and address.endswith("/simple"):
+            continue  # a mirror of PyPI
         if address and not f"{address}/".startswith(_PUBLIC):
             return address
     return None

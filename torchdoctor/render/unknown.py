@@ -38,6 +38,7 @@ _REPORT_STEPS = {
 }
 # the name of a weight with the number of its layer, as a KeyError shows it
 _WEIGHT = r"['\"]?((?:[A-Za-z_]\w*\.)+\d+\.(?:\w+\.)*\w+)['\"]?"
+_VARIABLE = r"\benvironment variable|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+){2,}\b"
 _NOT_THERE = (
     r"(?i)\bnot (?:(?:yet|currently) )?implemented\b|\b(?:not (?:yet|currently)|currently not) supported\b"
 )
@@ -185,6 +186,8 @@ def _by_its_words(asks: str, read: Reading | None) -> str:
     """What the message itself asks for, in its words; and what else there is for a call of packages."""
     refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
     where = f", where {read.function} is called" if refused and read is not None and read.function else ""
+    if re.search(_VARIABLE, asks):
+        where = ", before the program starts"  # which reads it then
     step = f'Do what the message itself asks for{where}: "{asks}".'
     if read is not None and read.kind is ReadingKind.RAISED_INSIDE:
         step += f" If you did not set that, update {read.owner}, whose own code raised it."
