@@ -886,6 +886,32 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the hub answers 401 for a name that does not exist, and no login makes it one
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/embed.py", line 9, in <module>\n    model = AutoModel.from_pretrained("acne/tiny-bert")\n'
+        '  File "/srv/env/lib/python3.11/site-packages/huggingface_hub/utils/_http.py", line 458, in hf_raise_for_status\n'
+        "    raise _format(RepositoryNotFoundError, message, response) from e\n"
+        "huggingface_hub.errors.RepositoryNotFoundError: 401 Client Error. (Request ID: Root=1-7)\n\n"
+        "Repository Not Found for url: https://huggingface.co/acne/tiny-bert/resolve/main/config.json.\n"
+        "Please make sure you specified the correct `repo_id` and `repo_type`.\n"
+        "If you are trying to access a private or gated repo, make sure you are authenticated.\n",
+        "Correct the name acne/tiny-bert",
+        "Accept the",
+    ),
+    (  # what a bang starts gets no keyboard, so that a token is asked for in the cell
+        "HTTPError                                 Traceback (most recent call last)\n"
+        "File /opt/env/lib/python3.11/site-packages/requests/models.py:1026, in Response.raise_for_status(self)\n"
+        "-> 1026     raise HTTPError(http_error_msg, response=self)\n\n"
+        "HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/acme/closed-7b/resolve/main/config.json\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        "GatedRepoError                            Traceback (most recent call last)\n"
+        'Cell In[3], line 1\n----> 1 tok = AutoTokenizer.from_pretrained("acme/closed-7b")\n\n'
+        "File /opt/env/lib/python3.11/site-packages/huggingface_hub/utils/_http.py:426, in hf_raise_for_status(response)\n"
+        "--> 426     raise _format(GatedRepoError, message, response) from e\n\n"
+        "GatedRepoError: 401 Client Error. (Request ID: Root=1-7)\n",
+        "Accept the terms on https://huggingface.co/acme/closed-7b; then log in, in a cell",
+        "python",
+    ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 24, in forward\n    x = self.conv1(x)\n'
