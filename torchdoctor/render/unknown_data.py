@@ -17,6 +17,9 @@ _SAID_MISSING = (
     r"(?i)\b(?:missing|not found|does not exist|no such (?:file|directory))\b[^'\"\n]{0,40}"
     r"['\"]([^'\"\n]{0,200}[\\/][^'\"\n]{1,200})['\"]"
 )
+# pyarrow, on values of which it is to make a column
+_OF_ARROW = ("ArrowInvalid", "ArrowTypeError")
+_MIXED = r"cannot mix |Could not convert |Expected bytes, got an? "
 # Python, on a call that does not fit what was called
 _UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,80})'"
 _TAKES = (
@@ -42,6 +45,11 @@ def of_data(item: Suspect) -> str:
         return (
             f"Name the certificate of whoever signed the server's: `export {name}=/path/ca.pem`, in the "
             "environment in which the program starts; or give the server one of a known authority."
+        )
+    if kind in _OF_ARROW and re.match(_MIXED, item.message) is not None:
+        return (
+            "Give each column values of one type in all rows: print `{key: type(value) for key, value in "
+            "row.items()}` of a row, and the types in its lists; a list in a list of numbers is another type."
         )
     if kind == "CalledProcessError" and re.search(_TEMPORARY, item.message) is not None:
         return (
