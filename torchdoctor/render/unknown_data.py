@@ -20,6 +20,10 @@ _SAID_MISSING = (
 # pyarrow, on values of which it is to make a column
 _OF_ARROW = ("ArrowInvalid", "ArrowTypeError")
 _MIXED = r"cannot mix |Could not convert |Expected bytes, got an? "
+_ONE_TYPE = (
+    "Give each column values of one type in all rows: print `{key: type(value) for key, value in "
+    "row.items()}` of a row, and the types in its lists; a list in a list of numbers is another type."
+)
 # Python, on a call that does not fit what was called
 _UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,80})'"
 _TAKES = (
@@ -47,10 +51,7 @@ def of_data(item: Suspect) -> str:
             "environment in which the program starts; or give the server one of a known authority."
         )
     if kind in _OF_ARROW and re.match(_MIXED, item.message) is not None:
-        return (
-            "Give each column values of one type in all rows: print `{key: type(value) for key, value in "
-            "row.items()}` of a row, and the types in its lists; a list in a list of numbers is another type."
-        )
+        return _ONE_TYPE
     if kind == "CalledProcessError" and re.search(_TEMPORARY, item.message) is not None:
         return (
             "Read what the command of the message printed above it: its input lay in a temporary folder, "
