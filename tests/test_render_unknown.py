@@ -135,6 +135,8 @@ def test_each_kind_has_its_sentence_and_its_step(item: Reading, sentence: str, s
         ("FileNotFoundError", "[Errno 2] No such file or directory: 'a\\b.csv'", "`dir 'a\\b.csv'`"),
         ("TypeError", "Net.forward() got an unexpected keyword argument 'use_cache'", "Leave use_cache out"),
         ("TypeError", "Rows.pad() takes 1 positional argument but 2 were given", "2 came, and it takes 1"),
+        ("pyarrow.lib.ArrowInvalid", "cannot mix struct and non-struct, non-null values", "of one type"),
+        ("pyarrow.lib.ArrowInvalid", "Not an Arrow file", "python -m pdb"),
         ("ValueError", "no turn", "python -m pdb"),
         (None, "", "cut off before the last line of the traceback"),
         (None, "knob: ERROR: no turn", "printed around this line"),

@@ -931,6 +931,84 @@ BY_VALUE = [
         "Use a Python version",
         "example.org",
     ),
+    (  # transformers looked for it when it was imported, and the kernel runs on
+        "Requirement already satisfied: bitsandbytes in /usr/local/lib/python3.11/dist-packages (0.46.1)\n"
+        "ImportError                               Traceback (most recent call last)\n"
+        "Cell In[5], line 3\n----> 3 model = AutoModelForCausalLM.from_pretrained(path, quantization_config=bnb)\n\n"
+        "File /usr/local/lib/python3.11/dist-packages/transformers/quantizers/quantizer_bnb_4bit.py:76, in validate_environment(self)\n"
+        "---> 76     raise ImportError(\n\n"
+        "ImportError: Using `bitsandbytes` 4-bit quantization requires the latest version of bitsandbytes: `pip install -U bitsandbytes`",
+        "Restart the kernel, and run the cell that installs bitsandbytes",
+        "--upgrade",
+    ),
+    (  # each worker of a WebDataset reads whole files
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 31, in <module>\n    for batch in loader:\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/utils/data/dataloader.py", line 701, in __next__\n    data = self._next_data()\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/_utils.py", line 715, in reraise\n    raise exception\n'
+        "ValueError: Caught ValueError in DataLoader worker process 3.\n"
+        "Original Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.10/site-packages/torch/utils/data/_utils/fetch.py", line 33, in fetch\n    data.append(next(self.dataset_iter))\n'
+        '  File "/srv/env/lib/python3.10/site-packages/webdataset/compat.py", line 105, in check_empty\n    raise ValueError("No samples found in dataset; perhaps you have fewer shards than workers.\\n" +\n'
+        "ValueError: No samples found in dataset; perhaps you have fewer shards than workers.\n"
+        "Turn off using empty_check=False in the WebDataset constructor.\n",
+        "Lower num_workers to the number of shards (tar files) at most",
+        "damaged",
+    ),
+    (  # a method of this release that was an attribute of an earlier one, or brackets that were forgotten
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/batches.py", line 12, in collate\n    names = sorted(graph.keys)\n'
+        "TypeError: 'method' object is not iterable\n",
+        "Call the method that this line uses",
+        "Compare",
+    ),
+    (  # load_inline writes the file from a string, and there is no package to install
+        "Building extension module fused_norm...\n"
+        "[2/3] /usr/bin/nvcc -DTORCH_EXTENSION_NAME=fused_norm -c /home/kim/.cache/torch_extensions/py311_cu126/fused_norm/cuda.cu -o cuda.cuda.o\n"
+        "FAILED: cuda.cuda.o\n"
+        '/home/kim/.cache/torch_extensions/py311_cu126/fused_norm/cuda.cu(31): error: identifier "blok" is undefined\n'
+        "ninja: build stopped: subcommand failed.\n"
+        "RuntimeError: Error building extension 'fused_norm'\n",
+        "Correct the string of sources given to load_inline",
+        "pip install",
+    ),
+    (  # the instances of a template share the name of the array
+        "Using /home/kim/.cache/torch_extensions/py311_cu126 as PyTorch extensions root...\n"
+        "[2/3] /usr/bin/nvcc -DTORCH_EXTENSION_NAME=fused_norm -c /srv/own/norm.cu -o norm.cuda.o\n"
+        "FAILED: norm.cuda.o\n"
+        '/srv/own/norm.cu(31): error: declaration is incompatible with previous "buf"\n'
+        '/srv/own/norm.cu(31): warning #20042-D: a host variable("buf") redeclared with __shared__\n'
+        "ninja: build stopped: subcommand failed.\n"
+        "RuntimeError: Error building extension 'fused_norm'\n",
+        "Declare the kernel's shared memory as bytes",
+        "wheel",
+    ),
+    (  # the hub answers 401 for a name that does not exist, and no login makes it one
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/embed.py", line 9, in <module>\n    model = AutoModel.from_pretrained("acne/tiny-bert")\n'
+        '  File "/srv/env/lib/python3.11/site-packages/huggingface_hub/utils/_http.py", line 458, in hf_raise_for_status\n'
+        "    raise _format(RepositoryNotFoundError, message, response) from e\n"
+        "huggingface_hub.errors.RepositoryNotFoundError: 401 Client Error. (Request ID: Root=1-7)\n\n"
+        "Repository Not Found for url: https://huggingface.co/acne/tiny-bert/resolve/main/config.json.\n"
+        "Please make sure you specified the correct `repo_id` and `repo_type`.\n"
+        "If you are trying to access a private or gated repo, make sure you are authenticated.\n",
+        "Correct the name acne/tiny-bert",
+        "Accept the",
+    ),
+    (  # what a bang starts gets no keyboard, so that a token is asked for in the cell
+        "HTTPError                                 Traceback (most recent call last)\n"
+        "File /opt/env/lib/python3.11/site-packages/requests/models.py:1026, in Response.raise_for_status(self)\n"
+        "-> 1026     raise HTTPError(http_error_msg, response=self)\n\n"
+        "HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/acme/closed-7b/resolve/main/config.json\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        "GatedRepoError                            Traceback (most recent call last)\n"
+        'Cell In[3], line 1\n----> 1 tok = AutoTokenizer.from_pretrained("acme/closed-7b")\n\n'
+        "File /opt/env/lib/python3.11/site-packages/huggingface_hub/utils/_http.py:426, in hf_raise_for_status(response)\n"
+        "--> 426     raise _format(GatedRepoError, message, response) from e\n\n"
+        "GatedRepoError: 401 Client Error. (Request ID: Root=1-7)\n",
+        "Accept the terms on https://huggingface.co/acme/closed-7b; then log in, in a cell",
+        "python",
+    ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 24, in forward\n    x = self.conv1(x)\n'
@@ -2334,6 +2412,30 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_a_wrapper_with_the_same_words_in_every_run_hands_on_its_cause(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/rowmaker/writer.py", line 40, in write\n'
+        "    self.table.append(row)\n"
+        "rowmaker.RowError: no column holds both\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/prepare.py", line 7, in <module>\n    made = rowmaker.build(rows)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/rowmaker/build.py", line 90, in build\n'
+        '    raise BuildError("The rows could not be built") from e\n'
+        "rowmaker.BuildError: The rows could not be built\n"
+    )
+    told = diagnose(read_text(text), FactBook(None), rules).suspect
+    assert told is not None
+    assert told.message == "no column holds both"
+    assert told.frame is not None
+    assert told.frame.line == 7
+    other = text.replace('"The rows could not be built")', 'f"The rows {what}")')
+    kept = diagnose(read_text(other), FactBook(None), rules).suspect
+    assert kept is not None
+    assert kept.message == "The rows could not be built"
 
 
 def test_what_ran_a_notebook_hands_on_the_exception_of_a_cell(rules: RuleSet) -> None:

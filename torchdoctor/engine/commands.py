@@ -70,6 +70,7 @@ _HOSTED = frozenset({"colab", "kaggle"})
 # where the machine is somebody else's, so that what needs root is his to do
 _SHARED = frozenset({"slurm", "modules", "kubernetes", "colab", "kaggle"})
 _CELL_PIP = r"(?:!?\S*python\S* -m |!)?pip (?=(?:install|uninstall|list|show) )(?![^\n]*(?:&&|\|\||[;|]))"
+_ASKS = r"\S*python\S* -c '([^']*\blogin\(\))'"  # for a token: what a bang starts has no keyboard
 _PROGRAM = r"(?:python|torchrun)\b[^;&|\n]{0,80}\btrain\.py[^;&|\n]{0,40}"
 # what the loader and Python read once, when a process starts: too late in a kernel that runs
 _READ_ONCE = r"(?:LD_[A-Z_]+|GLIBC_TUNABLES|PYTHON[A-Z0-9]+)"
@@ -235,6 +236,8 @@ def _in_cell(command: str, script: str | None) -> str | None:
     """The command as a cell of a notebook runs it: magics for settings and packages, a bang for a shell."""
     if is_python(command):
         return command
+    if (asks := pattern(_ASKS).fullmatch(command)) is not None:
+        return asks[1]
     if pattern(_LIMIT).match(command):  # of the shell that a bang starts
         return None
     if command.startswith("unset "):

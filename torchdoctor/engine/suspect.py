@@ -101,8 +101,24 @@ def choose(candidates: list[Event], transcript: Transcript, first_rank: int | No
             event.id,
         )
 
-    event = _explained(min(candidates, key=key), candidates)
-    return _suspect(event, transcript)
+    best = min(candidates, key=key)
+    told = _cause_of_fixed_words(best, transcript)
+    if told is not best:
+        return _suspect(replace(told, frames=(*best.frames, *told.frames)), transcript)
+    return _suspect(_explained(best, candidates), transcript)
+
+
+def _cause_of_fixed_words(event: Event, transcript: Transcript) -> Event:
+    """What an exception was raised from, if its own message stands in the raise word for word.
+
+    Such words are the same in every run: "An error occurred while generating the dataset".
+    """
+    while event.frames and f'("{event.text.strip()}") from ' in event.frames[-1].code:
+        cause = next((one.event for one in event.relations if one.kind is RelationKind.CAUSE), None)
+        if cause is None or transcript.events[cause].type in (None, "KeyError", "StopIteration"):
+            break
+        event = transcript.events[cause]
+    return event
 
 
 def _explained(inner: Event, candidates: list[Event]) -> Event:

@@ -17,6 +17,9 @@ FACTS: dict[str, str] = {
     "download.loads": "text: the function that fetches a file of weights and loads it, by its frame",
     "download.listed": "text: where pip finds no VERSION+TAG, as 1.12.1+cu113: what it lists of that version",
     "download.own_index": "text: the index that uv or pip was told to ask, none of PyPI's and torch's own",
+    "download.refused": "text: why Hugging Face's Hub refused: missing (it shows no such repository), gated, "
+    "or token (the one that was sent is not valid)",
+    "download.repo": "text: the repository that was asked of Hugging Face's Hub, as owner/name",
     "download.index": "text: the build whose index of torch's is the only one that pip looked in: cu121",
 }
 _INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
@@ -38,6 +41,21 @@ _TAGGED = (
     r"requirement [\w.-]{1,80}==(?P<version>[\d.]{1,20})\+\w{1,40}[^\n]{0,80}?"
     r"\(from versions: (?P<list>[^()]{1,9000})"
 )
+# of the exception itself, or of the one that huggingface_hub raises from it; the first of these counts
+_REFUSED = (
+    ("token", r"Invalid credentials in Authorization header"),
+    (
+        "gated",
+        r"GatedRepoError|(?:Cannot access|trying to access a) gated repo|Access to \w+ \S+ is restricted",
+    ),
+    ("missing", r"RepositoryNotFoundError|Repository [Nn]ot [Ff]ound for url|not a valid model identifier"),
+)
+_REPO = (
+    r"https://huggingface\.co/(?:api/(?:models|datasets|spaces)/|(?:datasets|spaces)/)?"
+    r"(?P<repo>(?!(?:api|docs|models|datasets|settings|None)\b)[\w.-]{1,96}(?:/[\w.-]{1,96})?)"
+    r"(?:/(?:resolve|revision|tree|raw)/|(?=[\s'\"),]|\.?$))"
+)
+_NEAR = 12  # events between the answer of the server and what is raised from it
 _LOADS = ("load_state_dict_from_url", "load_url")
 
 
@@ -48,6 +66,25 @@ def _of_message(text: str) -> str | None:
         return f"https://{asked['host']}{asked['path']}"
     named = pattern(_NAMED).search(text) if " url: " in text or "URL: " in text else None
     return named["url"].rstrip(".,;:") if named is not None else None
+
+
+def _of_hub(event: Event, transcript: Transcript) -> tuple[str | None, str | None]:
+    """Why the hub refused, and of which repository: by the exception, or those that were raised from it.
+
+    An empty line stands in the message of huggingface_hub, and what is behind it may be lines of its own.
+    """
+    if not event.frames and "lient Error" not in event.text and "huggingface" not in event.text:
+        return None, None
+    chain = [event]
+    for later in transcript.events[event.id + 1 : event.id + _NEAR]:
+        if {one.id for one in chain} & {relation.event for relation in later.relations}:
+            chain.append(later)
+    behind = transcript.events[event.id + 1 : event.id + 4] if "(Request ID" in event.text else []
+    texts = [f"{one.type}: {one.text[:2_000]}" for one in (*chain, *behind)]
+    repos = (pattern(_REPO).search(text) for text in texts if "huggingface.co/" in text)
+    repo = next((found["repo"].rstrip(".") for found in repos if found is not None), None)
+    why = next((why for why, form in _REFUSED for text in texts if pattern(form).search(text)), None)
+    return (None if why == "missing" and repo is None else why), repo
 
 
 def _own_index(event: Event, transcript: Transcript) -> str | None:
@@ -80,6 +117,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     target = found["target"] if found is not None else None
     name = found["url"].rpartition("/")[2] if found is not None else ""
     yield "target", target if target and name and target.endswith(name) else None
+    why, repo = _of_hub(event, transcript)
+    yield "refused", why
+    yield "repo", repo
     loads = (
         frame.function for frame in event.frames if frame.package == "torch" and frame.function in _LOADS
     )

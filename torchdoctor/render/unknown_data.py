@@ -17,6 +17,13 @@ _SAID_MISSING = (
     r"(?i)\b(?:missing|not found|does not exist|no such (?:file|directory))\b[^'\"\n]{0,40}"
     r"['\"]([^'\"\n]{0,200}[\\/][^'\"\n]{1,200})['\"]"
 )
+# pyarrow, on values of which it is to make a column
+_OF_ARROW = ("ArrowInvalid", "ArrowTypeError")
+_MIXED = r"cannot mix |Could not convert |Expected bytes, got an? "
+_ONE_TYPE = (
+    "Give each column values of one type in all rows: print `{key: type(value) for key, value in "
+    "row.items()}` of a row, and the types in its lists; a list in a list of numbers is another type."
+)
 # Python, on a call that does not fit what was called
 _UNEXPECTED = r"(?P<called>[\w.]{1,100})\(\) got an unexpected keyword argument '(?P<name>\w{1,80})'"
 _TAKES = (
@@ -43,6 +50,8 @@ def of_data(item: Suspect) -> str:
             f"Name the certificate of whoever signed the server's: `export {name}=/path/ca.pem`, in the "
             "environment in which the program starts; or give the server one of a known authority."
         )
+    if kind in _OF_ARROW and re.match(_MIXED, item.message) is not None:
+        return _ONE_TYPE
     if kind == "CalledProcessError" and re.search(_TEMPORARY, item.message) is not None:
         return (
             "Read what the command of the message printed above it: its input lay in a temporary folder, "
