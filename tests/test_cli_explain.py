@@ -164,6 +164,15 @@ class TestFormats:
             [*EXPLAIN, "--run", "all", "nohup.out"]
         )
 
+    def test_restarts_that_end_alike_share_a_note(self, folder: Path, printed: Printed) -> None:
+        (folder / "loop.log").write_text(f"$ python t.py\n{FAILED}" * 4, encoding="utf-8")
+        report = json.loads(printed([*EXPLAIN, "--format", "json", "loop.log"]))
+        assert [run["rule"] for run in report["runs"]] == ["test-frobnication"] * 4
+        assert report["notes"] == [
+            "earlier in this file: runs 1 to 3 each ended by test-frobnication"
+            " (lines 1 to 24; --run 3 shows the last)"
+        ]
+
     def test_a_run_that_only_begins_hides_no_failure(self, folder: Path, printed: Printed) -> None:
         begins = "$ python t.py\nloading the data\n"
         (folder / "loop.log").write_text(f"$ python t.py\n{FAILED}{begins}", encoding="utf-8")

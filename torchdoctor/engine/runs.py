@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from torchdoctor.extract.progress import advances, is_progress, steps_shown
 from torchdoctor.model import Ending, Outcome, Report, Run, TorchdoctorError, Transcript, counted
@@ -13,6 +14,7 @@ _WORDS = {
     Outcome.NO_FAILURE: "no failure in it",
     Outcome.UNREADABLE: "not readable",
 }
+_MANY = 3  # runs in a row that one note tells of
 
 
 class NoSuchRunError(TorchdoctorError):
@@ -47,7 +49,7 @@ def with_runs(
     pairs = zip(parts, reports, strict=True)
     runs = tuple(_run(number, part, told) for number, (part, told) in enumerate(pairs, 1))
     told = runs[-1 if index is None else index]
-    notes = [_note(run, report, told) for run, report in zip(runs, reports, strict=True) if run is not told]
+    notes = _notes([pair for pair in zip(runs, reports, strict=True) if pair[0] is not told], told)
     listed = [replace(one, runs=runs) for one in reports]
     at = told.number - 1
     listed[at] = replace(listed[at], notes=(*notes, *listed[at].notes))
@@ -72,13 +74,35 @@ def _run(number: int, part: Transcript, report: Report) -> Run:
     return Run(number, part.sources[0], first, last, started, report.outcome, rule)
 
 
+def _notes(others: list[tuple[Run, Report]], told: Run) -> list[str]:
+    """A note on each run, or one on a row of restarts that the same cause ended."""
+    notes: list[str] = []
+    for (rule, _), group in groupby(others, lambda pair: (pair[0].rule, _where(pair[0], told))):
+        alike = list(group)
+        if rule is not None and len(alike) >= _MANY:
+            notes.append(_note_on_many(alike[0][0], alike[-1][0], told))
+        else:
+            notes.extend(_note(run, report, told) for run, report in alike)
+    return notes
+
+
+def _where(run: Run, told: Run) -> str:
+    when = "earlier" if run.number < told.number else "later"
+    return f"{when} in {'this file' if run.file == told.file else run.file}"
+
+
+def _note_on_many(first: Run, last: Run, told: Run) -> str:
+    named = f"runs {first.number} to {last.number} each ended by {first.rule}"
+    behind = f"lines {first.line} to {last.end_line}; --run {last.number} shows the last"
+    return f"{_where(first, told)}: {named} ({behind})"
+
+
 def _note(run: Run, report: Report, told: Run) -> str:
     named = f"run {run.number}"
     clock = (run.started or "").partition("T")[2][:5]
     if clock:
         named = f"run of {clock}"
-    when = "earlier" if run.number < told.number else "later"
-    head = f"{when} in {'this file' if run.file == told.file else run.file}: {named}"
+    head = f"{_where(run, told)}: {named}"
     behind = f"lines {run.line} to {run.end_line}, shown by --run {run.number}"
     if not report.diagnoses:
         return f"{head}: {_WORDS[report.outcome]} ({behind})"
