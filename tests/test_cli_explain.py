@@ -170,7 +170,7 @@ class TestFormats:
         assert [run["rule"] for run in report["runs"]] == ["test-frobnication"] * 4
         assert report["notes"] == [
             "earlier in this file: runs 1 to 3 each ended by test-frobnication"
-            " (lines 1 to 24; --run 3 shows the last)"
+            " (lines 1 to 24, the last shown by --run 3)"
         ]
 
     def test_a_run_that_only_begins_hides_no_failure(self, folder: Path, printed: Printed) -> None:

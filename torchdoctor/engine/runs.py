@@ -93,7 +93,7 @@ def _where(run: Run, told: Run) -> str:
 
 def _note_on_many(first: Run, last: Run, told: Run) -> str:
     named = f"runs {first.number} to {last.number} each ended by {first.rule}"
-    behind = f"lines {first.line} to {last.end_line}; --run {last.number} shows the last"
+    behind = f"lines {first.line} to {last.end_line}, the last shown by --run {last.number}"
     return f"{_where(first, told)}: {named} ({behind})"
 
 
