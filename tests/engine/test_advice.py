@@ -910,14 +910,6 @@ BY_VALUE = [
         "On a Jetson Nano or TX2",
         "2.3.1",
     ),
-    (  # a server chooses its devices itself
-        "(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511] Traceback (most recent call last):\n"
-        '(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511]   File "/usr/local/lib/python3.12/dist-packages/vllm/v1/worker/gpu_worker.py", line 128, in init_device\n'
-        "(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511]     torch.cuda.set_device(self.device)\n"
-        "(VllmWorker rank=1 pid=310) ERROR 10-02 09:11:05 [multiproc_executor.py:511] RuntimeError: CUDA error: invalid device ordinal",
-        "Set --tensor-parallel-size",
-        "LOCAL_RANK",
-    ),
     (  # an index of its own is the one that has to list it
         "C:\\ui>venv\\Scripts\\python -m pip install torch\n"
         "Looking in indexes: https://wheels.example.org/gfx110X/\n"
@@ -2386,6 +2378,54 @@ BY_VALUE = [
         "torch._dynamo.exc.Unsupported: Unsupported function call",
         "Rewrite a branch on tensor values",
         "fullgraph=True|torch.compiler.disable",
+    ),
+    (  # a server chooses its devices itself
+        "(VllmWorker rank=1 pid=61) ERROR 03-02 10:11:12 [multiproc_executor.py:487] Traceback (most recent call last):\n"
+        '(VllmWorker rank=1 pid=61) ERROR 03-02 10:11:12 [multiproc_executor.py:487]   File "/srv/env/lib/python3.12/'
+        'site-packages/vllm/v1/worker/gpu_worker.py", line 140, in init_device\n'
+        "(VllmWorker rank=1 pid=61) ERROR 03-02 10:11:12 [multiproc_executor.py:487]     torch.cuda.set_device(self.device)\n"
+        "(VllmWorker rank=1 pid=61) ERROR 03-02 10:11:12 [multiproc_executor.py:487] RuntimeError: CUDA error: invalid device "
+        "ordinal",
+        "Lower --tensor-parallel-size",
+        "LOCAL_RANK",
+    ),
+    (  # no limit on tokens counts before the weights are there
+        "Traceback (most recent call last):\n"
+        '  File "/opt/conda/lib/python3.10/site-packages/text_generation_server/server.py", line 227, in serve_inner\n'
+        "    model = get_model(\n"
+        '  File "/opt/conda/lib/python3.10/site-packages/text_generation_server/utils/weights.py", line 119, in get_sharded\n'
+        "    tensor = tensor.to(device=self.device)\n"
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB. GPU 0 has a total capacity of 21.99 GiB "
+        "of which 40.00 MiB is free. Including non-PyTorch memory, this process has 21.94 GiB memory in use. Of the allocated "
+        "memory 21.60 GiB is allocated by PyTorch, and 20.00 MiB is reserved by PyTorch but unallocated.",
+        "Serve a 4-bit model",
+        "--max-total-tokens",
+    ),
+    (  # a plugin in Go runs on no CPU; the driver comes before the runtime
+        "E0611 08:20:31.101010       1 factory.go:113] If this is a GPU node, did you configure the NVIDIA Container Toolkit?",
+        "Give the GPU node NVIDIA's driver first",
+        "device='cpu'",
+    ),
+    (  # what Windows holds is in no list of its guest
+        "(EngineCore pid=60) WARNING 03-02 09:10:11 [interface.py:525] Using 'pin_memory=False' as WSL is detected.\n"
+        "(EngineCore pid=60) Traceback (most recent call last):\n"
+        '(EngineCore pid=60)   File "/srv/env/lib/python3.12/site-packages/vllm/v1/engine/core.py", line 1082, in '
+        "run_engine_core\n(EngineCore pid=60)     engine_core = EngineCoreProc(*args, **kwargs)\n"
+        "(EngineCore pid=60) ValueError: Free memory on device cuda:0 (4.61/6.0 GiB) on startup is less than desired GPU memory "
+        "utilization (0.9, 5.4 GiB). Decrease GPU memory utilization or reduce GPU memory used by other processes.",
+        "Start with gpu_memory_utilization 0.76 or less",
+        "another container",
+    ),
+    (  # an image's number, which no host has in its file
+        "KeyError: 'getpwuid(): uid not found: 65534'",
+        "Name the user and a home",
+        "/etc/passwd:ro",
+    ),
+    (  # an export in the reader's shell reaches no service
+        "worker-1  | RuntimeError: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling "
+        "NumCudaDevices() that might have already set an error? Error 804: forward compatibility was attempted on non supported HW",
+        "Update the host's NVIDIA driver",
+        "export LD_LIBRARY_PATH",
     ),
 ]
 
