@@ -631,7 +631,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (GPU_FAULT.format("loss 4.1"), "Make every launch wait"),
         (GPU_FAULT.format("loading"), "Change the host's linux-firmware"),
         (HUB_WEIGHTS, "Delete the model from the Hugging Face cache"),
-        (SIGILL_ARM, "Take another release of torch (2.3.1"),
+        (SIGILL_ARM, "Take torch 2.3.1"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
@@ -886,6 +886,43 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # what is only installed into a project of uv goes with its next sync
+        "$ uv sync && uv run python bench.py\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/lab/.venv/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 12, in <module>\n'
+        "    import setuptools\n"
+        "ModuleNotFoundError: No module named 'setuptools'",
+        "Install setuptools, below 82",
+        "pip install",
+    ),
+    (  # uv names the package that does not declare torch
+        "$ uv add blendops\n  × Failed to build `blendops==1.4.0`\n  ├─▶ The build backend returned an error\n"
+        "      Traceback (most recent call last):\n"
+        '        File "<string>", line 8, in <module>\n'
+        "      ModuleNotFoundError: No module named 'torch'\n\n"
+        "      hint: This error likely indicates that `blendops@1.4.0` depends on `torch`, but doesn't declare it as a build dependency.\n"
+        "  help: If you want to add the package regardless of the failed resolution, provide the `--frozen` flag.",
+        "Add torch to the project, then blendops without isolation",
+        "uv pip install",
+    ),
+    (  # a Jetson by the name of its user, and the JetPack by the CUDA of its driver
+        "Traceback (most recent call last):\n"
+        '  File "/home/orin/env/lib/python3.8/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
+        "    torch._C._cuda_init()\n"
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver",
+        "Install NVIDIA's torch for this JetPack",
+        "cu118",
+    ),
+    (  # what started the function is no script of the reader's
+        "[rank2]: Traceback (most recent call last):\n"
+        '[rank2]:   File "/Workspace/me/.launched/jobs/_start.py", line 9, in <module>\n[rank2]:     call()\n'
+        '[rank2]:   File "/databricks/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 4635, in barrier\n'
+        "[rank2]:     work = group.barrier(opts=opts)\n"
+        "[rank2]: torch.distributed.DistBackendError: [2] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via "
+        "c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes",
+        "Read what rank 0 printed last",
+        "_start.py",
+    ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 24, in forward\n    x = self.conv1(x)\n'
