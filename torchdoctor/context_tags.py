@@ -14,7 +14,7 @@ TAGS: dict[str, tuple[str, ...]] = {
         "docker", "compose", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle",
         "jupyter", "ci", "modules",
     ),
-    "python": ("venv", "conda", "uv", "system-python", "embedded", "32-bit"),
+    "python": ("venv", "conda", "uv", "uv-project", "system-python", "embedded", "32-bit"),
     "phase": (
         "import", "build", "load", "train", "validate", "infer", "serve", "export",
     ),

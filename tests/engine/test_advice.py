@@ -631,7 +631,7 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (GPU_FAULT.format("loss 4.1"), "Make every launch wait"),
         (GPU_FAULT.format("loading"), "Change the host's linux-firmware"),
         (HUB_WEIGHTS, "Delete the model from the Hugging Face cache"),
-        (SIGILL_ARM, "Take another release of torch (2.3.1"),
+        (SIGILL_ARM, "Take torch 2.3.1"),
     ],
 )  # fmt: skip
 def test_the_surroundings_put_their_fix_first(text: str, start: str, rules: RuleSet) -> None:
@@ -1000,6 +1000,43 @@ BY_VALUE = [
         "GatedRepoError: 401 Client Error. (Request ID: Root=1-7)\n",
         "Accept the terms on https://huggingface.co/acme/closed-7b; then log in, in a cell",
         "python",
+    ),
+    (  # what is only installed into a project of uv goes with its next sync
+        "$ uv sync && uv run python bench.py\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/lab/.venv/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 12, in <module>\n'
+        "    import setuptools\n"
+        "ModuleNotFoundError: No module named 'setuptools'",
+        "Install setuptools, below 82",
+        "pip install",
+    ),
+    (  # uv names the package that does not declare torch
+        "$ uv add blendops\n  × Failed to build `blendops==1.4.0`\n  ├─▶ The build backend returned an error\n"
+        "      Traceback (most recent call last):\n"
+        '        File "<string>", line 8, in <module>\n'
+        "      ModuleNotFoundError: No module named 'torch'\n\n"
+        "      hint: This error likely indicates that `blendops@1.4.0` depends on `torch`, but doesn't declare it as a build dependency.\n"
+        "  help: If you want to add the package regardless of the failed resolution, provide the `--frozen` flag.",
+        "Add torch to the project, then blendops without isolation",
+        "uv pip install",
+    ),
+    (  # a Jetson by the name of its user, and the JetPack by the CUDA of its driver
+        "Traceback (most recent call last):\n"
+        '  File "/home/orin/env/lib/python3.8/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
+        "    torch._C._cuda_init()\n"
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver",
+        "Install NVIDIA's torch for this JetPack",
+        "cu118",
+    ),
+    (  # what started the function is no script of the reader's
+        "[rank2]: Traceback (most recent call last):\n"
+        '[rank2]:   File "/Workspace/me/.launched/jobs/_start.py", line 9, in <module>\n[rank2]:     call()\n'
+        '[rank2]:   File "/databricks/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py", line 4635, in barrier\n'
+        "[rank2]:     work = group.barrier(opts=opts)\n"
+        "[rank2]: torch.distributed.DistBackendError: [2] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via "
+        "c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes",
+        "Read what rank 0 printed last",
+        "_start.py",
     ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"

@@ -119,7 +119,7 @@ def test_a_variable_reaches_the_processes(launch: Launch, runtime: str, words: s
 @pytest.mark.parametrize(
     ("text", "start", "never"),
     [
-        (TWICE, "Start one launcher on each node (Slurm: --ntasks-per-node=1), with one process for each GPU: 4 ranks share 2", "torchrun|31000|set_device"),
+        (TWICE, "Start one launcher on each node, with one process for each GPU (mpiexec: --ppn): at least 4 ranks share 2", "torchrun|31000|set_device"),
         (UNBOUND, "Bind each process first, torch.cuda.set_device(int(os.environ['LOCAL_RANK'])): ranks 1 and 0 took the GPU at 0000:17:00.0", "CUDA_VISIBLE_DEVICES="),
         (SERVER_AND_TRAINER, "Give server and trainer different GPUs", "set_device|torchrun"),
         (GLOBAL_RANK, "Choose the device by the rank on this node", "nproc_per_node=gpu"),

@@ -56,6 +56,8 @@ _WORKERS = {"ultralytics": "workers", "trainer": "dataloader_num_workers", "mega
 _CUDA_FROM_PIP = r"nvidia-\*|\bnvidia-c\w+|\bnvidia packages"  # there are none for a Jetson
 _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
+# of a plain wish alone: the options of pip are not those of uv add
+_ADDED = r"(?:uv |python3? -m )?pip install(?P<what>(?: (?!-)(?:\"[^\"]*\"|'[^']*'|[^\s;&|\"']+))+)"
 _CALLED = r"(?<![\w./\\-])python3?(?= -[cm] )"  # what is asked is what ran
 _OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
 _ROOT = frozenset(
@@ -185,7 +187,9 @@ def adapted(
     """
     others = command.replace(interpreter, "") if interpreter else command  # whose own path may name one
     if not search(_OTHER_ENVIRONMENT, others, "conda", "venv"):
-        if "pip " in command:
+        if "uv-project" in seen.get("python", ()) and (wish := pattern(_ADDED).fullmatch(command)):
+            command = f"uv add{wish['what']}"  # the next uv sync removes what the project does not name
+        elif "pip " in command:
             command = pattern(_PIP).sub(_pip(seen, interpreter), command)
         if interpreter and "python" in command:
             command = pattern(_CALLED).sub(interpreter.replace("\\", r"\\"), command)

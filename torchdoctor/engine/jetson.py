@@ -20,6 +20,8 @@ WHEELS = {
 }
 # the Python of each, for which alone its wheels are
 PYTHON = {5: "3.8", 6: "3.10", 7: "3.12"}
+# the CUDA of its driver, which is part of it
+_OF_CUDA = {"10.2": 4, "11.4": 5, "12.2": 6, "12.6": 6, "13.0": 7}
 # what tells the JetPack: L4T's release, the kernel, the address of a wheel. Python's version does not: boards
 # run images of others and environments of their own
 _JETPACK = (
@@ -42,4 +44,4 @@ def jetpack(ask: Callable[[str], Fact]) -> int:
             release = known.get(found[found.lastindex or 0], 0)
             if release:
                 return release
-    return 0
+    return _OF_CUDA.get(as_text(ask("driver.cuda")), 0)

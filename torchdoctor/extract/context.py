@@ -105,8 +105,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "embedded": ("python_embeded", "python_embedded"),
     "uv": (
         "/uv/python/", "uv/builds-v0/", "uv/cache/builds-v0/", ".local/share/uv", "uv pip", "uv run ",
-        "$ uv ", "uv sync", "uv add ",
+        "$ uv ", "uv sync", "uv add ", "DEBUG uv 0.",
     ),
+    # a folder with a pyproject.toml, of which uv makes the environment anew; beside uv
+    "uv-project": ("uv sync", "uv add ", "uv lock", "DEBUG Found project root: "),
     "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
     "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),
     "system-python": ("/usr/lib/python3", "/dist-packages/"),
@@ -169,6 +171,7 @@ _NOTHING = (
     r"|\bCUDA(?: or |/)ROCm\b|\bROCm(?: or |/)CUDA\b"  # the choice that all have
 )
 
+_MADE = r"[\\/]\.[\w-][\w.-]*[\\/]"  # below a hidden folder: what a program wrote to start functions by
 _PYTHON_FILE = r"^(?!code/)(?:.*\.py$|<(?:stdin|string|ipython))"  # code/ is of an archive of TorchScript
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
@@ -227,6 +230,8 @@ _SPELLINGS = (
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
     # the GPU of a Jetson, as torch and programs that print it name it; no card has these capabilities
     ("board", "jetson", ("Orin", "Xavier"), r"\bOrin\b|[(\"]Xavier(?:, \d|\")|\bXavier with CUDA"),
+    # the name that its user or host mostly gets
+    ("board", "jetson", ("/home/orin", "@orin", "orin@"), r"/home/orin/|\w@orin\b|\borin@\w"),
     ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
 # where programs run on no other system
@@ -457,7 +462,8 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("jupyter", runtime[notebook])
     for tag in ("embedded", "uv", "venv", "conda"):  # the nearest to the program says whose packages it has
         if tag in python:
-            for other in [one for one in python if one not in (tag, "32-bit")]:
+            beside = ("32-bit", "uv-project") if tag == "uv" else ("32-bit",)
+            for other in [one for one in python if one != tag and one not in beside]:
                 del python[other]
             break
 
@@ -507,4 +513,6 @@ def _script(event: Event, transcript: Transcript) -> str:
 
 def _started(frame: Frame) -> bool:
     own = not frame.package and frame.function == "<module>" and _CELLS not in frame.file
+    if own and pattern(_MADE).search(frame.file):
+        return False
     return own and bool(pattern(_SCRIPT).fullmatch(frame.file))
