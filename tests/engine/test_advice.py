@@ -1021,8 +1021,8 @@ BY_VALUE = [
         "uv pip install",
     ),
     (  # a Jetson by the name of its user, and the JetPack by the CUDA of its driver
-        "Traceback (most recent call last):\n"
-        '  File "/home/orin/env/lib/python3.8/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
+        "Linux board 5.10.104-tegra aarch64 GNU/Linux\nTraceback (most recent call last):\n"
+        '  File "/home/u/env/lib/python3.8/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
         "    torch._C._cuda_init()\n"
         "RuntimeError: The NVIDIA driver on your system is too old (found version 11040). Please update your GPU driver",
         "Install NVIDIA's torch for this JetPack",

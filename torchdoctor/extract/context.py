@@ -230,8 +230,6 @@ _SPELLINGS = (
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
     # the GPU of a Jetson, as torch and programs that print it name it; no card has these capabilities
     ("board", "jetson", ("Orin", "Xavier"), r"\bOrin\b|[(\"]Xavier(?:, \d|\")|\bXavier with CUDA"),
-    # the name that its user or host mostly gets
-    ("board", "jetson", ("/home/orin", "@orin", "orin@"), r"/home/orin/|\w@orin\b|\borin@\w"),
     ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
 # where programs run on no other system
