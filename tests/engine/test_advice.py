@@ -1020,7 +1020,7 @@ BY_VALUE = [
         "Add torch to the project, then blendops without isolation",
         "uv pip install",
     ),
-    (  # a Jetson by the name of its user, and the JetPack by the CUDA of its driver
+    (  # the JetPack by the CUDA of its driver
         "Linux board 5.10.104-tegra aarch64 GNU/Linux\nTraceback (most recent call last):\n"
         '  File "/home/u/env/lib/python3.8/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
         "    torch._C._cuda_init()\n"
