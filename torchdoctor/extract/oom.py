@@ -32,6 +32,8 @@ FACTS: dict[str, str] = {
     "oom.allocated_bytes": "int: memory in tensors of this process",
     "oom.unallocated_bytes": "int: memory that this process's allocator holds in free pieces",
     "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
+    "oom.holder_pid": "int: the listed process that holds most of the card, this one aside",
+    "oom.holder_bytes": "int: what that process holds",
     "oom.gpu": "int: index of the device, as the process counts",
     "oom.free_share": "float: least share of a card that was free when vLLM began, rounded down",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
@@ -92,7 +94,7 @@ _SOURCES = {
     "allowed": _SIZE + r" allowed[;,)]",
     "new": r"(?:GPU|NPU|XPU|Tile|device) ?(?P<gpu>\d+)? has a total capaci?ty of " + _SIZE,
     "new-free": r"of which " + _SIZE + r" is free",
-    "new-process": r"Process \d+ has " + _SIZE + r" memory in use",
+    "new-process": r"Process ([0-9]{1,10}) has " + _SIZE + r" memory in use",
     "new-self": r"this process has " + _SIZE + r" memory in use",
     "new-allocated": r"Of the allocated memory " + _SIZE + r" is allocated by PyTorch",
     "new-unallocated": _SIZE + r" is reserved by PyTorch but unallocated",
@@ -142,6 +144,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     numbers = _Numbers(text)
     for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
         yield name, getattr(numbers, name)
+    yield "holder_pid", (holder := numbers.holder())[0]
+    yield "holder_bytes", holder[1]
     yield "limited", numbers.limited
     yield numbers.short(event.place())
     yield from numbers.claims()
@@ -194,6 +198,7 @@ class _Numbers:
         self._text = text
         self.limited = False
         self.gpu: int | None = None
+        self.own_pid: int | None = None
         self.want_bytes = self._size("want", "async-want", "mps-buffer")
         self.total_bytes = self._size("old", "new", "async-total", "mps-max")
         self.free_bytes = self._size("old-free", "new-free", "async-free")
@@ -247,11 +252,23 @@ class _Numbers:
             return own if (self.allocated_bytes or 0) <= own <= limit else None
         if self.reserved_bytes is None:
             return None
-        for number, unit in _PATTERNS["new-process"].findall(self._text):
-            listed = size(number, unit)
+        for pid, listed in self._listed():
             if listed <= limit and 0 <= listed - self.reserved_bytes <= max(CONTEXT_BYTES, listed // 20):
+                self.own_pid = pid
                 return listed
         return None
+
+    def _listed(self) -> list[tuple[int | None, int]]:
+        """The processes that the report lists, with what each holds."""
+        return [(count(pid), size(*held)) for pid, *held in _PATTERNS["new-process"].findall(self._text)]
+
+    def holder(self) -> tuple[int | None, int | None]:
+        """The other process that holds most, with what it holds; nobody where this one may be among them."""
+        if self.process_bytes is None:
+            return None, None
+        others = [(held, pid) for pid, held in self._listed() if pid != self.own_pid]
+        held, pid = max(others, default=(None, None))
+        return pid, held
 
     def short(self, source: str) -> Fact:
         """Whether memory was short: the figures are read after the refusal, others may have freed some."""
