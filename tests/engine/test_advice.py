@@ -886,6 +886,14 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the weights are float64, and no data of NumPy
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/act.py", line 31, in act\n    return self.policy.predict(obs)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/linear.py", line 134, in forward\n    return F.linear(input, self.weight, self.bias)\n'
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and Double",
+        "Bring the model to float32",
+        "from_numpy",
+    ),
     (  # the process that holds the card, not the first one of the list
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 26.00 MiB. GPU 1 has a total capacity of 47.45 GiB of which 26.06 MiB is free. "
         "Process 3107 has 232.00 MiB memory in use. Process 4110 has 43.88 GiB memory in use. Including non-PyTorch memory, this process has 3.31 GiB memory in use.",
