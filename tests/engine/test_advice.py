@@ -886,6 +886,13 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # what open() would have made; a console broke the message before the path
+        "Traceback (most recent call last):\n"
+        '  File "C:\\\\own\\\\run.py", line 108, in train\n    with open(path + "state.json", \'w\', encoding="utf-8") as w:\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: \n'out/model/state.json'",
+        "Make the folder first, os.makedirs('out/model', exist_ok=True)",
+        "Correct the path",
+    ),
     (  # the weights are float64, and no data of NumPy
         "Traceback (most recent call last):\n"
         '  File "/srv/own/act.py", line 31, in act\n    return self.policy.predict(obs)\n'
