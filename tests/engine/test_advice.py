@@ -857,7 +857,7 @@ def test_a_loss_scale_of_deepspeed_is_told_in_the_words_of_its_config(line: str,
 
 
 @pytest.mark.parametrize(
-    ("numpy", "told"), [("2.0.1", "Install NumPy below 2"), ("1.26.4", "Run with num_workers=0")]
+    ("numpy", "told"), [("2.0.1", "Install NumPy below 2"), ("1.26.4", "Set num_workers=0")]
 )
 def test_a_division_by_zero_in_native_code_is_numpy_2_where_the_text_shows_it(
     numpy: str, told: str, rules: RuleSet
@@ -886,6 +886,24 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # mmdetection's head was made for more classes than the dataset names
+        "Traceback (most recent call last):\n"
+        '  File "/srv/mmdetection/tools/test.py", line 149, in <module>\n    main()\n'
+        '  File "/srv/mmdetection/mmdet/evaluation/metrics/coco_metric.py", line 239, in results2json\n'
+        "    data['category_id'] = self.cat_ids[label]\n"
+        "IndexError: list index out of range",
+        "Set num_classes of the model's heads",
+        "--help",
+    ),
+    (  # the runtime does not hold what fbgemm.dll needs, and the portable Python is not that of a prompt
+        "Traceback (most recent call last):\n"
+        '  File "D:\\\\ui\\\\main.py", line 3, in <module>\n    import torch\n'
+        '  File "D:\\\\ui\\\\python_embeded\\\\Lib\\\\site-packages\\\\torch\\\\__init__.py", line 148, in <module>\n    raise err\n'
+        "OSError: [WinError 126] The specified module could not be found. Error loading "
+        '"D:\\\\ui\\\\python_embeded\\\\Lib\\\\site-packages\\\\torch\\\\lib\\\\fbgemm.dll" or one of its dependencies.',
+        "Install torch once more with the portable Python",
+        "PyQt",
+    ),
     (  # what open() would have made; a console broke the message before the path
         "Traceback (most recent call last):\n"
         '  File "C:\\\\own\\\\run.py", line 108, in train\n    with open(path + "state.json", \'w\', encoding="utf-8") as w:\n'
