@@ -16,21 +16,20 @@ GROWTH = 1.15
 LATE_SHARE = 0.1
 RISES = 3
 _POWERS = {"b": 0, "k": 1, "m": 2, "g": 3, "t": 4}
-_PATTERNS = Patterns(
-    {
-        "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
-        "load": (
-            r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
-            r"[\"']?\s{0,2}[=: ]\s{0,2}(\d{1,7})\b"
-        ),
-        # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
-        "memory": (
-            r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
-            r"\s{0,2}[:=]?\s{0,2}"
-            r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9}(?:e[+-]?\d{1,3})?)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
-        ),
-    }
-)
+_SOURCES = {
+    "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
+    "load": (
+        r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
+        r"[\"']?\s{0,2}[=: ]\s{0,2}(\d{1,7})\b"
+    ),
+    # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
+    "memory": (
+        r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
+        r"\s{0,2}[:=]?\s{0,2}"
+        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9}(?:e[+-]?\d{1,3})?)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
+    ),
+}
+_PATTERNS = Patterns(_SOURCES)
 
 
 def facts(event: Event, transcript: Transcript) -> Iterator[Found]:
