@@ -857,7 +857,7 @@ def test_a_loss_scale_of_deepspeed_is_told_in_the_words_of_its_config(line: str,
 
 
 @pytest.mark.parametrize(
-    ("numpy", "told"), [("2.0.1", "Install NumPy below 2"), ("1.26.4", "Run with num_workers=0")]
+    ("numpy", "told"), [("2.0.1", "Install NumPy below 2"), ("1.26.4", "Set num_workers=0")]
 )
 def test_a_division_by_zero_in_native_code_is_numpy_2_where_the_text_shows_it(
     numpy: str, told: str, rules: RuleSet
@@ -1037,6 +1037,45 @@ BY_VALUE = [
         "c10d key-value store by key '0', but store->get('0') got error: failed to recv, got 0 bytes",
         "Read what rank 0 printed last",
         "_start.py",
+    ),
+    (  # mmdetection's head was made for more classes than the dataset names
+        "Traceback (most recent call last):\n"
+        '  File "/srv/mmdetection/tools/test.py", line 149, in <module>\n    main()\n'
+        '  File "/srv/mmdetection/mmdet/evaluation/metrics/coco_metric.py", line 239, in results2json\n'
+        "    data['category_id'] = self.cat_ids[label]\n"
+        "IndexError: list index out of range",
+        "Set num_classes of the model's heads",
+        "--help",
+    ),
+    (  # the runtime does not hold what fbgemm.dll needs, and the portable Python is not that of a prompt
+        "Traceback (most recent call last):\n"
+        '  File "D:\\\\ui\\\\main.py", line 3, in <module>\n    import torch\n'
+        '  File "D:\\\\ui\\\\python_embeded\\\\Lib\\\\site-packages\\\\torch\\\\__init__.py", line 148, in <module>\n    raise err\n'
+        "OSError: [WinError 126] The specified module could not be found. Error loading "
+        '"D:\\\\ui\\\\python_embeded\\\\Lib\\\\site-packages\\\\torch\\\\lib\\\\fbgemm.dll" or one of its dependencies.',
+        "Install torch once more with the portable Python",
+        "PyQt",
+    ),
+    (  # what open() would have made; a console broke the message before the path
+        "Traceback (most recent call last):\n"
+        '  File "C:\\\\own\\\\run.py", line 108, in train\n    with open(path + "state.json", \'w\', encoding="utf-8") as w:\n'
+        "FileNotFoundError: [Errno 2] No such file or directory: \n'out/model/state.json'",
+        "Make the folder first, os.makedirs('out/model', exist_ok=True)",
+        "Correct the path",
+    ),
+    (  # the weights are float64, and no data of NumPy
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/act.py", line 31, in act\n    return self.policy.predict(obs)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/linear.py", line 134, in forward\n    return F.linear(input, self.weight, self.bias)\n'
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Float and Double",
+        "Bring the model to float32",
+        "from_numpy",
+    ),
+    (  # the process that holds the card, not the first one of the list
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 26.00 MiB. GPU 1 has a total capacity of 47.45 GiB of which 26.06 MiB is free. "
+        "Process 3107 has 232.00 MiB memory in use. Process 4110 has 43.88 GiB memory in use. Including non-PyTorch memory, this process has 3.31 GiB memory in use.",
+        "Look whose process 4110 is",
+        "3107",
     ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"

@@ -224,6 +224,7 @@ _SPELLINGS = (
     ("runtime", "modules", _IN_MODULES, _MODULE),
     ("python", "32-bit", ("-32",), r"[\\/]Python3\d{1,2}-32[\\/]"),  # the folder of its installer
     ("system", "windows", ("Windows-",), r"\bWindows-\d+-10\.0"),
+    ("system", "windows", ("python.exe -m pip",), r"To update, run: \S*python\.exe -m pip\b"),  # pip itself
     ("system", "windows", ("-win_amd64",), r"-win_amd64\.whl\b"),
     # an object, or a frame of C++, above the 47 bits that x86-64 gives a process
     ("board", "aarch64", ("0x",), r"(?:\bat |\[)0x(?:0000)?[89a-f][0-9a-f]{11}[>\]]"),

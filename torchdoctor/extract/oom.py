@@ -17,11 +17,10 @@ NVML counts processes outside a PID namespace: in a container the process itself
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, once_a_text
-from torchdoctor.model import Event, EventKind, Fact, Frame, Reason, Transcript
+from torchdoctor.extract import Found, once_a_text, oom_history
+from torchdoctor.model import Event, Fact, Frame, Reason, Transcript
 from torchdoctor.number import amount, count
 from torchdoctor.patterns import Patterns
 
@@ -32,6 +31,8 @@ FACTS: dict[str, str] = {
     "oom.allocated_bytes": "int: memory in tensors of this process",
     "oom.unallocated_bytes": "int: memory that this process's allocator holds in free pieces",
     "oom.others_bytes": "int: memory that neither is free nor belongs to this process",
+    "oom.holder_pid": "int: the listed process that holds most of the card, this one aside",
+    "oom.holder_bytes": "int: what that process holds",
     "oom.gpu": "int: index of the device, as the process counts",
     "oom.free_share": "float: least share of a card that was free when vLLM began, rounded down",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
@@ -59,7 +60,6 @@ OTHERS_SHARE = 0.12
 FRAGMENTED_SHARE = 0.05
 ABSURD_FACTOR = 1000
 EXBIBYTE = 1024**6
-NEIGHBOURS = 400
 WRAPPERS = 6
 ENGINES = ("run_engine_core", "worker_main")  # of vLLM: a process of its own, which holds nothing yet
 # Frames that show that gradients are off: the decorators, and trainers that evaluate under no_grad.
@@ -73,10 +73,6 @@ GRAD_OFF = (
     "pytorch_lightning/evaluation_loop",
     "pytorch_lightning/trainer/evaluation_loop",
 )
-LINE_CHARS = 2000  # of an earlier line; progress is printed in short ones
-GROWTH = 1.15
-LATE_SHARE = 0.1
-RISES = 3
 COLLECTED = 4  # times the request
 
 _SIZE = r"(\d{1,20}(?:\.\d{1,9})?) ?(bytes|[KMGTPE]i?B|B)\b"
@@ -92,7 +88,7 @@ _SOURCES = {
     "allowed": _SIZE + r" allowed[;,)]",
     "new": r"(?:GPU|NPU|XPU|Tile|device) ?(?P<gpu>\d+)? has a total capaci?ty of " + _SIZE,
     "new-free": r"of which " + _SIZE + r" is free",
-    "new-process": r"Process \d+ has " + _SIZE + r" memory in use",
+    "new-process": r"Process ([0-9]{1,10}) has " + _SIZE + r" memory in use",
     "new-self": r"this process has " + _SIZE + r" memory in use",
     "new-allocated": r"Of the allocated memory " + _SIZE + r" is allocated by PyTorch",
     "new-unallocated": _SIZE + r" is reserved by PyTorch but unallocated",
@@ -111,17 +107,6 @@ _SOURCES = {
     "predicting": r"(?:^|_)(?:generate|predict|infer(?:ence)?|score|scoring)(?:_|$|\d)",
     # "outputs.append(model(x))"
     "collects": r"\.append\(\s{0,8}[\w.\[\]]{1,80}\(",
-    "epoch": r"(?<!in_)(?<!per_)[Ee]poch(?:\s{0,4}[:=#\[(])?\s{0,4}\[?(\d{1,9})",
-    "load": (
-        r"\b(?:batch[ _-]?size|bs|seq(?:uence)?[ _-]?len(?:gth)?|(?:image|img)[ _-]?(?:size|sz)|resolution)"
-        r"[\"']?\s{0,2}[=: ]\s{0,2}(\d{1,7})\b"
-    ),
-    # "gpu=5127MiB", "memory: 9877", "max mem: 14220", "gpu_mem 9.6G", "mem_usage:cuda 9.6GB"
-    "memory": (
-        r"(?P<name>[A-Za-z_ ]{0,24}(?:gpu|mem|vram|alloc|GPU|Mem|VRAM|cuda)[A-Za-z_ ]{0,16}?)"
-        r"\s{0,2}[:=]?\s{0,2}"
-        r"(?:cuda\s{0,2})?(?P<number>\d{1,20}(?:\.\d{1,9}(?:e[+-]?\d{1,3})?)?)\s?(?P<unit>[KMGT]i?B?|bytes)?\b"
-    ),
 }
 _PATTERNS = Patterns(_SOURCES)
 
@@ -142,10 +127,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     numbers = _Numbers(text)
     for name in ("want_bytes", "total_bytes", "free_bytes", "allocated_bytes", "unallocated_bytes", "gpu"):
         yield name, getattr(numbers, name)
+    yield "holder_pid", (holder := numbers.holder())[0]
+    yield "holder_bytes", holder[1]
     yield "limited", numbers.limited
     yield numbers.short(event.place())
     yield from numbers.claims()
-    yield from _history(event, transcript)
+    yield from oom_history.facts(event, transcript)
     frames = _frames(event, transcript)
     yield from _from_frames(frames)
     yield "collects_outputs", numbers.many() and _collects(frames)
@@ -194,6 +181,7 @@ class _Numbers:
         self._text = text
         self.limited = False
         self.gpu: int | None = None
+        self.own_pid: int | None = None
         self.want_bytes = self._size("want", "async-want", "mps-buffer")
         self.total_bytes = self._size("old", "new", "async-total", "mps-max")
         self.free_bytes = self._size("old-free", "new-free", "async-free")
@@ -247,11 +235,23 @@ class _Numbers:
             return own if (self.allocated_bytes or 0) <= own <= limit else None
         if self.reserved_bytes is None:
             return None
-        for number, unit in _PATTERNS["new-process"].findall(self._text):
-            listed = size(number, unit)
+        for pid, listed in self._listed():
             if listed <= limit and 0 <= listed - self.reserved_bytes <= max(CONTEXT_BYTES, listed // 20):
+                self.own_pid = pid
                 return listed
         return None
+
+    def _listed(self) -> list[tuple[int | None, int]]:
+        """The processes that the report lists, with what each holds."""
+        return [(count(pid), size(*held)) for pid, *held in _PATTERNS["new-process"].findall(self._text)]
+
+    def holder(self) -> tuple[int | None, int | None]:
+        """The other process that holds most, with what it holds; nobody where this one may be among them."""
+        if self.process_bytes is None:
+            return None, None
+        others = [(held, pid) for pid, held in self._listed() if pid != self.own_pid]
+        held, pid = max(others, default=(None, None))
+        return pid, held
 
     def short(self, source: str) -> Fact:
         """Whether memory was short: the figures are read after the refusal, others may have freed some."""
@@ -351,50 +351,3 @@ def _collects(frames: list[Frame]) -> bool:
     called = next((n for n, place in enumerate(places) if "torch/nn/modules/module.py:" in place), 0)
     caller = frames[called - 1]
     return called > 0 and not caller.package and bool(_PATTERNS["collects"].search(caller.code))
-
-
-def _history(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """What the lines before the report tell of memory and of finished epochs, on the same rank."""
-    epochs: set[str] = set()
-    figures: dict[str, list[float]] = {}
-    load = 0
-    for earlier in transcript.events[max(0, event.id - NEIGHBOURS) : event.id]:
-        if earlier.kind is not EventKind.LOG or earlier.quoted or _other_rank(earlier, event):
-            continue
-        text = earlier.text[:LINE_CHARS]
-        larger = max(map(int, _PATTERNS["load"].findall(text)), default=0)
-        if larger > load > 0:
-            epochs.clear()  # what grew is the work, not what is left of it
-            figures.clear()
-        load = max(load, larger)
-        for found in _PATTERNS["epoch"].finditer(text):
-            epochs.add(found.group(1))
-        for found in _PATTERNS["memory"].finditer(text):
-            number = amount(found.group("number")) or 0.0
-            unit = (found.group("unit") or "m")[0].lower()
-            if number > 0 and unit in _POWERS:
-                name = found.group("name").strip(" _:=").lower()
-                figures.setdefault(name, []).append(number * 1024.0 ** _POWERS[unit])
-    yield "epochs_before", len(epochs)
-    verdicts = [grew for series in figures.values() if (grew := _rises(series)) is not None]
-    if verdicts:
-        yield "grew", any(verdicts)
-
-
-def _other_rank(earlier: Event, event: Event) -> bool:
-    return earlier.rank is not None and event.rank is not None and earlier.rank != event.rank
-
-
-def _rises(series: list[float]) -> bool | None:
-    """Do the figures rise nearly all the way? None for fewer than three figures.
-
-    A leak adds at every step; memory that depends on the batch goes up and down.
-    """
-    if len(series) < 3:
-        return None
-    falls = sum(1 for before, after in itertools.pairwise(series) if after < before * 0.995)
-    late = series[-1] - series[len(series) // 2]  # the first steps fill caches and the optimizer's state
-    rises = series[-1] >= GROWTH * series[0] and falls * 10 <= len(series)
-    steps = sum(1 for before, after in itertools.pairwise(series[1:]) if after > before)
-    rises = rises and steps >= min(RISES, len(series) - 2)  # one jump is another phase of the program
-    return rises and late >= LATE_SHARE * (series[-1] - series[0])

@@ -30,6 +30,7 @@ FACTS: dict[str, str] = {
     "python.unpacks": "int: how many names a line unpacks into",
     "python.unpacked": "int: how many values there were",
     "python.name": "str: the name, key, file or module that the message is about",
+    "python.folder": "str: the folder of the file, where open() would have made that: the folder is missing",
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
     "python.program": "str: the program that was to be started and was not found, as ffmpeg",
@@ -85,7 +86,7 @@ _FORMS = {
     ),
     "KeyError": r"(?P<name>.{1,200})",
     "ZeroDivisionError": r"division|modulo",
-    "FileNotFoundError": r"\[Errno 2\] [^:\n]{1,80}: '(?P<name>[^']{1,400})'|\[WinError [23]\]",
+    "FileNotFoundError": r"\[Errno 2\] [^:\n]{1,80}:\s{1,3}'(?P<name>[^']{1,400})'|\[WinError [23]\]",
     "NotADirectoryError": r"\[Errno 20\]",
     "IsADirectoryError": r"\[Errno 21\]",
     "PermissionError": r"\[Errno 1?3\]|\[WinError 5\]",
@@ -122,6 +123,8 @@ _DETAILS = (
     r"(?:not enough|too many) values to unpack "
     r"\(expected (?P<unpacks>\d{1,6})(?:, got (?P<unpacked>\d{1,6}))?\)",
 )
+# a file that open() would have made
+_WRITES = r"\bopen\(.{1,300}?,\s{0,8}(?:mode\s?=\s?)?['\"][wax][bt+]{0,2}['\"]"
 _COUNTS = ("takes", "given", "unpacks", "unpacked")
 # web frameworks and servers of models; TorchServe loads a model in another file
 _HANDS_ON = frozenset((
@@ -166,6 +169,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if name := groups.get("name") or groups.get("module"):
         name = name.split("\n")[0][:200]
         yield "name", name
+        if kind == "FileNotFoundError":
+            yield "folder", _unmade_folder(name, event.frames)
         if kind in ("ModuleNotFoundError", "ImportError") and "No module named" in event.text:
             yield "extension_package", torch_extensions.of_module(name)
             yield "package", torch_extensions.pip_name(name)
@@ -239,6 +244,13 @@ def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:
         yield "written_by", last.package
     if last.package in _HANDERS and pattern(_UNPICKLES).search(last.code):
         yield "handed_by", last.package
+
+
+def _unmade_folder(path: str, frames: tuple[Frame, ...]) -> str | None:
+    """The folder of a file that open() would have made, as the message writes it."""
+    folder = re.split(r"[\\/]+[^\\/]*$", path, maxsplit=1)[0]
+    writes = bool(frames) and pattern(_WRITES).search(frames[-1].code) is not None
+    return folder if writes and folder != path and folder else None
 
 
 def _checkout(text: str) -> str | None:

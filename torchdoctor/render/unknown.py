@@ -177,7 +177,7 @@ def next_step(item: Suspect) -> str:
                 "than the one it names: it says that this is not there."
             )
         if (path := re.search(_NOT_OPENED, item.message)) is not None:
-            return look_at(path["quoted"] or path["bare"])
+            return look_at(path["quoted"] or path["bare"], item.system)
         return _READ_ON if item.message else _CUT_OFF
     return of_data(item) or by_hand(item.system) or _of_exception(item)
 

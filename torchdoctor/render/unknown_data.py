@@ -83,7 +83,7 @@ def of_data(item: Suspect) -> str:
         )
     opened = kind in ("FileNotFoundError", "NotADirectoryError", "PermissionError")
     if path is not None and (opened or said is not None):
-        return look_at(path[1])
+        return look_at(path[1], item.system)
     named = re.fullmatch(r"(?s)(.{1,200}?) (?:does not exist|(?:was )?not found)\.?", item.message.strip())
     if kind == "FileNotFoundError" and named is not None:
         return (
@@ -93,9 +93,9 @@ def of_data(item: Suspect) -> str:
     return ""
 
 
-def look_at(path: str) -> str:
+def look_at(path: str, system: str | None = None) -> str:
     """Where to look for a path that could not be opened."""
-    show = "dir" if "\\" in path else "ls -ld"
+    show = "dir" if "\\" in path or system == "windows" else "ls -ld"
     whole = path[:1] in "/~\\" or path[1:2] == ":"
     where = "" if whole else " from the folder in which the program runs"
     return f"Look at the path{where}, as the user of the program: `{show} '{path}'`."
