@@ -172,6 +172,7 @@ _NOTHING = (
 )
 
 _MADE = r"[\\/]\.[\w-][\w.-]*[\\/]"  # below a hidden folder: what a program wrote to start functions by
+_BATCH = "/kaggle/src/script.py"  # what Kaggle runs as a script, without a cell to write into
 _PYTHON_FILE = r"^(?!code/)(?:.*\.py$|<(?:stdin|string|ipython))"  # code/ is of an archive of TorchScript
 _DRIVE = r"(?<![\w.@:/-])[A-Za-z]:[\\/]{1,2}\w"
 _OWN_GFX = r"(?:amdhsa--|GPU arch ?: ?|gcnArchName[=: '\"]+)(gfx\d{3,4}[a-f]?)\b"
@@ -457,7 +458,7 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
     ):
         seen["program"].pop("libtorch", None)
     for notebook in ("colab", "kaggle"):
-        if notebook in runtime:
+        if notebook in runtime and _BATCH not in text.text:
             runtime.setdefault("jupyter", runtime[notebook])
     for tag in ("embedded", "uv", "venv", "conda"):  # the nearest to the program says whose packages it has
         if tag in python:

@@ -162,7 +162,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         return
     kind = event.type.rpartition(".")[2]
     yield "kind", kind
-    yield "own_code", _own(event, kind)
+    yield "own_code", _own(event, kind) and not _of_build(event, transcript)
     form = _FORMS.get(kind)
     found = pattern(form).search(event.text[:2_000]) if form and "(?P<" in form else None
     groups = found.groupdict() if found is not None else {}
@@ -316,6 +316,12 @@ def _own(event: Event, kind: str) -> bool:
         return True
     form = _FORMS.get(kind)
     return form is not None and pattern(form).search(event.text[:2_000]) is not None
+
+
+def _of_build(event: Event, transcript: Transcript) -> bool:
+    """Does uv show it as what a build backend wrote, which it starts by a text of its own?"""
+    above = transcript.events[event.id - 1].text.strip() if event.id else ""
+    return event.frames[-1].file == "<string>" and above in ("--- stderr:", "[stderr]")
 
 
 def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:

@@ -87,6 +87,8 @@ _SOURCES = (
     ("/.cache/flashinfer/", "flashinfer"),
     ("/.triton/cache/", "triton"),
     ("/transformers_modules/", "transformers_modules"),  # code that came with a model from the hub
+    ("/evaluate_modules/", "evaluate"),  # with a metric
+    ("/datasets_modules/", "datasets"),  # with a dataset
     ("/databricks/spark/", "pyspark"),
     # what packages write and then run themselves
     ("unsloth_compiled_cache/", "unsloth"),

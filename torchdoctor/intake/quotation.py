@@ -267,7 +267,12 @@ def _holds_string(text: str) -> bool:
 
 
 def _behind_words(text: str) -> bool:
-    """Does a message stand between quotation marks behind words, or words behind it?"""
+    """Does a message stand between quotation marks behind words, or words behind it?
+
+    Tools quote names behind the label with which they end: error: Distribution `torch==2.6.0 @ registry` …
+    """
+    if text.startswith(("error: ", "fatal: ")):
+        return False
     for found in pattern(_QUOTE).finditer(text):
         held = found["code"] or found["near"] or found["far"]
         if held.count(" ") >= 2 and any(word.isalpha() for word in text[: found.start()].split()):

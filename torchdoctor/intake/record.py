@@ -1,4 +1,4 @@
-"""Lines that are one JSON object: records of loggers, Docker's and the journal's, torchelastic's error file.
+"""Lines that are one JSON object: records of loggers, Docker's, Kaggle's and the journal's, torchelastic's error file.
 
 Loggers name the field of a traceback as they like: ``exc_info`` (python-json-logger), ``exception``
 (structlog), ``error.stack_trace`` (Elastic Common Schema), ``error.stack`` (Datadog), ``thrown`` (log4j),
@@ -23,6 +23,7 @@ _TIMES = ("ts", "time", "timestamp", "asctime", "@timestamp", "datetime", "insta
 _WORDS = {
     "err": "ERROR", "warn": "WARNING", "fatal": "CRITICAL", "alert": "CRITICAL", "emergency": "CRITICAL",
 }  # fmt: skip
+_OF_KAGGLE = ('[{"stream_name"', ',{"stream_name"')  # the log of a batch run: one list, an item a line
 _RAISED = ("error", "exception", "exc", "err", "thrown", "exc_info", "cause")
 # what a logger says of itself and of the code: never what was raised
 _ABOUT = ("source", "code", "script", "command", "cmd", "prompt", "content", "messages", "query", "diff")
@@ -38,13 +39,17 @@ def lines_of(text: str) -> list[str] | None:
     if len(text) > MAX_CHARS:
         return None
     try:
-        table = json.loads(text, strict=False)
+        table = json.loads(text[1:].rstrip("]") if text.startswith(_OF_KAGGLE) else text, strict=False)
     except (ValueError, RecursionError):
         return None
     if not isinstance(table, dict):
         return None
     if "__REALTIME_TIMESTAMP" in table:
         return _of_journal(table)
+    if (
+        isinstance(table.get("data"), str) and "stream_name" in table
+    ):  # Kaggle's, whose time counts from the start
+        return _behind("", table["data"])
     if isinstance(table.get("log"), str) and ("stream" in table or "time" in table):  # Docker's json-file
         return _behind(_text(table.get("time")), table["log"])
     return _of_error_file(table) or _of_lambda(table) or _of_logger(table, text)

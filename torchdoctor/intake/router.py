@@ -27,7 +27,7 @@ STREAMS = 4_096
 LEARNED = 16
 LONG = 2_000  # a longer line may come in pieces
 RECORD_CHARS = 1 << 18  # of a log record in JSON
-_OBJECT = ('{"', "{ ")
+_OBJECT = ('{"', "{ ", "[{", ",{")
 HELD = 1_100  # headers in a row, one of each rank
 _RULED = ("=", "-", "#", "*", "+", "~", ">", "_")
 _HEADING = (
@@ -58,6 +58,7 @@ class Router:
         self.long = (0, "")  # the pieces of a log record that is one long line, as far as they came
         self.column = 0  # of the colon behind the padded numbers of srun -l
         self.grouped = False  # inside an exception group
+        self.listed = False  # behind a record that is an item of a list
         self.before = ""  # the line before, which a prefix has in common with the next one
 
     def physical(self, number: int, text: str, joined: bool) -> None:
@@ -78,9 +79,12 @@ class Router:
 
     def _physical(self, number: int, text: str, joined: bool) -> None:
         self.sample.see(number, text)
+        if self.listed and text == "]":  # the end of a list of records
+            return
         self.cut_clean = text.endswith("\r")
         if "\\n" in text or text[:2] in _OBJECT:
             lines = self._record(text) if text[:2] in _OBJECT else None
+            self.listed = lines is not None and text[0] in "[,"
             lines = unescape(text) if lines is None and "\\n" in text else lines
             if lines is not None:
                 for part in lines:
