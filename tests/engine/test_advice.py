@@ -886,6 +886,13 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/opts.py", line 12, in merged\n    return defaults | given\n'
+        "TypeError: unsupported operand type(s) for |: 'dict' and 'dict'",
+        "Make an environment with Python 3.9 or later, and install there what the program needs: | between",
+        "__future__",
+    ),
     (  # what went for good is not to be updated further
         "Traceback (most recent call last):\n"
         '  File "/srv/own/run.py", line 2, in <module>\n    from diffusers import DiffusionPipeline\n'
