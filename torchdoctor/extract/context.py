@@ -41,7 +41,7 @@ _EVENT_CHARS = 4_000
 # tag -> the forms in which a text shows it
 _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux",
-        "WSL environment detected"),
+        "WSL environment detected", "as WSL is detected"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal",
                 "'charmap' codec can't"),
     "macos": (
