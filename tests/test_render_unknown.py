@@ -63,6 +63,16 @@ def _build(
             "the shared library libknob.so.3, which widgets needs",
             "find / -name 'libknob.so*'",
         ),
+        (
+            Reading(MISSING, "libknob.so", wants="CUDA 12", problem="cuda", name="libcudart.so.12"),
+            "the shared library libcudart.so.12, which libknob.so needs",
+            "Install libknob.so in its build for the CUDA that is here, not for CUDA 12;",
+        ),
+        (
+            Reading(MISSING, "libonnxruntime_p.so", None, "CUDA 11", None, "cuda", "libcublas.so.11"),
+            "which libonnxruntime_p.so needs",
+            "`pip install --upgrade onnxruntime-gpu`, if CUDA 12 is here",
+        ),
         (Reading(ReadingKind.LIBRARY_MISSING, name="knob64_3.dll"), "knob64_3.dll", "`where knob64_3.dll`"),
         (Reading(ReadingKind.NATIVE_CRASH, name="SIGSEGV"), "crashed in native code", "PYTHONFAULTHANDLER=1"),
         (Reading(ReadingKind.NATIVE_CRASH, name="SIGBUS"), "crashed in native code", "df -h /dev/shm"),

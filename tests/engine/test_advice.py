@@ -1077,6 +1077,23 @@ BY_VALUE = [
         "Look whose process 4110 is",
         "3107",
     ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/opts.py", line 12, in merged\n    return defaults | given\n'
+        "TypeError: unsupported operand type(s) for |: 'dict' and 'dict'",
+        "Make an environment with Python 3.9 or later, and install there what the program needs: | between",
+        "__future__",
+    ),
+    (  # what went for good is not to be updated further
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 2, in <module>\n    from diffusers import DiffusionPipeline\n'
+        '  File "/srv/env/lib/python3.10/site-packages/diffusers/utils/dynamic_modules_utils.py", line 28, in <module>\n'
+        "    from huggingface_hub import HfFolder, cached_download, hf_hub_download, model_info\n"
+        "ImportError: cannot import name 'cached_download' from 'huggingface_hub' "
+        "(/srv/env/lib/python3.10/site-packages/huggingface_hub/__init__.py)",
+        "Install huggingface_hub 0.25.2, the last release that has cached_download",
+        "huggingface-hub",
+    ),
     (  # nothing is in it, so that no axis helps
         "Traceback (most recent call last):\n"
         '  File "/srv/own/model.py", line 24, in forward\n    x = self.conv1(x)\n'

@@ -109,9 +109,18 @@ def head(text: str, rules: RuleSet) -> Diagnosis:
     return diagnose(read_text(text), FactBook(None), rules).diagnoses[0]
 
 
+CLONED = """\
+Collecting flash-attn
+  Cloning https://github.com/acme/flash-attention.git (to revision v2.1) to /tmp/pip-install-6c9ieb6z/flash-attn_0288baf0920f489196e54af9bf29d5b7
+RuntimeError: The detected CUDA version (12.9) mismatches the version that was used to compile PyTorch (11.8). Please make sure to use the same CUDA versions.
+  ERROR: Failed building wheel for flash-attn
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "start", "command"),
     [
+        (CLONED, "Build with the toolkit 11.8", "git+https://github.com/acme/flash-attention.git@v2.1"),
         (GLIBC.format(f"{SITE}/selective_scan_cuda.cpython-310-x86_64-linux-gnu.so"), "Build mamba-ssm", "MAMBA_FORCE_BUILD=TRUE pip install -v --no-cache-dir --no-binary mamba-ssm"),
         (SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Install the wheel that PyG", "torch-cluster -f https://data.pyg.org/whl/torch-$("),
         ("torch==2.9.1+cu128\n" + SYMBOL.format(f"{SITE}/torch_cluster/_version_cuda.so"), "Install the wheel that PyG", "torch-cluster -f https://data.pyg.org/whl/torch-2.9.0+cu128.html"),

@@ -50,6 +50,9 @@ _LAZY = (
     rf"[^:\n]{{0,80}}:\s{{1,4}}{_NO_MODULE}"
 )
 _NO_NAME = r"cannot import name '?(?P<name>\w+)'? from '?(?P<module>[\w.]+)'?"
+# the libraries whose number is that of their CUDA; cuFFT, cuSPARSE and others count for themselves
+_NUMBERED = r"lib(?:cublas(?:Lt)?|cudart|nvrtc)\.so\.(\d{1,2})(?!\d)"
+_OPENS = r"\bload(?:ing)? (?:library )?(?:\S{0,200}/)?(?P<file>[\w.+-]{1,80}\.so)(?: with error)?: "
 _NO_PROGRAM = (
     r"sh(?:\[\d+\])?: (?:line )?(?:\d+: )?(?P<shell>[\w./+-]{1,80}): (?:command )?not found\s*$"
     r"|execve\(\): (?P<slurm>[\w./+-]{1,80}): No such file"
@@ -171,7 +174,11 @@ def _missing(event: Event, transcript: Transcript) -> Reading | None:
     if loader.get("kind") == "missing-library" and isinstance(library, str):
         path = loader.get("library_path")
         place = path if isinstance(path, str) else None
-        return Reading(ReadingKind.LIBRARY_MISSING, _needs_library(event, loader), name=library, place=place)
+        made = Reading(ReadingKind.LIBRARY_MISSING, _needs_library(event, loader), name=library, place=place)
+        if loader.get("library_family") != "cuda-toolkit":
+            return made
+        cuda = pattern(_NUMBERED).match(library)
+        return replace(made, wants=f"CUDA {cuda[1]}" if cuda is not None else None, problem="cuda")
     return _named(event) if event.kind is EventKind.EXCEPTION else None
 
 
@@ -180,6 +187,9 @@ def _needs_library(event: Event, loader: dict[str, FactValue]) -> str | None:
     code = event.frames[-1].code if event.frames else ""
     imported = pattern(r"^(?:import|from) (\w+)").match(code)
     package = loader.get("loader_package") if not event.frames else None
+    if not event.frames and not package:
+        opened = pattern(_OPENS).search(event.text[:1_000])
+        package = opened["file"] if opened is not None else None
     return _raiser(event) or (imported[1] if imported is not None else str(package) if package else None)
 
 

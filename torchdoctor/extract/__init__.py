@@ -52,6 +52,7 @@ NAMESPACES = {
     "call": "call",
     "miopen": "miopen",
     "kv_cache": "kv_cache",
+    "newer": "newer",
 }
 
 

@@ -107,6 +107,7 @@ def extension(transcript: Transcript) -> str:
 
 
 _GIT = r"(?:Collecting|Cloning) (?:\S{1,80} @ )?(?:git\+)?(https://[\w./@-]{5,200})"
+_REVISION = r" \(to revision ([\w./+-]{1,100})\)"  # behind what pip clones
 # pip up to 20.0 puts no number behind the name
 _UNPACKED = r"[\\/]pip-install-\w{1,20}[\\/]([A-Za-z][\w.-]*?)(?:_[0-9a-f]{16,40}\b|[\\/])"
 _CHECKOUT = (
@@ -131,7 +132,8 @@ def unpacked(transcript: Transcript) -> str:
         ):
             continue
         if (found := pattern(_GIT).search(text)) is not None and "git" in found[0]:
-            return f"git+{found[1]}"
+            revision = pattern(_REVISION).match(text, found.end())
+            return f"git+{found[1]}" + (f"@{revision[1]}" if revision is not None else "")
         if (found := search(_UNPACKED, text, "pip-install-")) is not None:
             return found[1]
         if pattern(_CHECKOUT).search(text) is not None:

@@ -221,7 +221,7 @@ def _by_reading(item: Reading) -> str:
             "`dumpbin /dependents` in a prompt of Visual Studio."
         )
     if item.kind is ReadingKind.LIBRARY_MISSING:
-        return _library_step(item.name or "")
+        return _cuda_step(item) if item.problem == "cuda" else _library_step(item.name or "")
     if item.kind is ReadingKind.PROGRAM_MISSING and item.problem == "module":
         stem = (item.name or "").partition("/")[0]
         listing = "module spider" if item.owner == "Lmod" else "module avail"
@@ -266,6 +266,26 @@ def _library_step(name: str) -> str:
         f"Look whether it is there under another number or in a folder that is not searched: "
         f"`find / -name '{stem}*' 2>/dev/null`. If it is nowhere, install the package that brings it "
         f"(`apt-file search {name}`)."
+    )
+
+
+def _cuda_step(item: Reading) -> str:
+    """What to do about a library of CUDA's: a program of another framework is made for one release of it."""
+    no_link = "A link under the missing name does not help."
+    if "onnxruntime" in (item.owner or "") and item.wants == "CUDA 11":
+        return (
+            "Update onnxruntime-gpu, `pip install --upgrade onnxruntime-gpu`, if CUDA 12 is here: this "
+            f"release is made for CUDA 11, those from 1.19 on for CUDA 12. {no_link}"
+        )
+    stem = re.sub(r"\.so.*", ".so", item.name or "")
+    made = (
+        f", not for {item.wants}; or install {item.wants} beside it, if there is no such build"
+        if item.wants
+        else ""
+    )
+    return (
+        f"Install {item.owner or 'the program'} in its build for the CUDA that is here{made}. "
+        f"`find / -name '{stem}*' 2>/dev/null` shows which that is. {no_link}"
     )
 
 

@@ -74,7 +74,7 @@ def _image_step(item: Reading) -> str:
     """The lines for the Dockerfile of an image whose build fails; "" where they are what all do."""
     name, kind, problem = item.name or "", item.kind, item.problem
     installs = "`RUN apt-get update && apt-get install -y PACKAGE`"
-    if kind is ReadingKind.LIBRARY_MISSING:
+    if kind is ReadingKind.LIBRARY_MISSING and problem != "cuda":
         return (
             f"Install what brings {name} before that step, {installs}: `apt-file search {name}` names the "
             "package on Debian and Ubuntu."
