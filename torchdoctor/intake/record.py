@@ -1,4 +1,4 @@
-"""Lines that are one JSON object: records of loggers, Docker, Kaggle and the journal, torchelastic's error file.
+"""Lines that are one JSON object: of loggers, Docker, Kaggle and the journal, and torchelastic's error file.
 
 Loggers name the field of a traceback as they like: ``exc_info`` (python-json-logger), ``exception``
 (structlog), ``error.stack_trace`` (Elastic Common Schema), ``error.stack`` (Datadog), ``thrown`` (log4j),
