@@ -170,7 +170,7 @@ class TestFormats:
         report = json.loads(printed([*EXPLAIN, "--format", "json", "nohup.out"]))
         assert [run["rule"] for run in report["runs"]][:3] == ["test-frobnication", None, "test-frobnication"]
         assert report["notes"][0] == (
-            "4 other runs are in the input: 3 ended by test-frobnication, 1 without a failure "
+            "4 other runs in the input: 3 ended by test-frobnication, 1 without a failure "
             "(--run N shows one, --run all shows all)"
         )
 

@@ -17,6 +17,8 @@ from torchdoctor.extract.asked import asked
         ("no knob: Set turns=1, i.e. one turn, first. It may help.", "Set turns=1, i.e. one turn, first"),
         ("Knob is loose\nUse knob.tighten()", "Use knob.tighten()"),
         ("you need to install knobs>=2 to turn it", "you need to install knobs>=2 to turn it"),
+        ("It turned. To fix this issue, use one knob. Bye.", "To fix this issue, use one knob"),
+        ("To fix this, somebody turned it.", None),
         ("Please report this issue to the makers. Please update knobs.", "Please update knobs"),
         ("Call to the knob failed. Start request repeated too quickly.", None),
         ("Please report this bug.", None),

@@ -81,7 +81,8 @@ def _summed(others: Sequence[tuple[Run, Report]]) -> str:
     words = {**_WORDS, Outcome.NO_FAILURE: "without a failure"}
     ends = Counter(f"ended by {run.rule}" if run.rule else words[run.outcome] for run, _ in others)
     counts = ", ".join(f"{number} {end}" for end, number in ends.most_common())
-    return f"{len(others)} other runs are in the input: {counts} (--run N shows one, --run all shows all)"
+    named = counted(len(others), "other run")
+    return f"{named} in the input: {counts} (--run N shows one, --run all shows all)"
 
 
 def _note(run: Run, report: Report, told: Run) -> str:

@@ -1,4 +1,4 @@
-"""What a message itself asks its reader to do: a sentence that begins with "Please", "Set", "You need to"."""
+"""What a message itself asks its reader to do: by "Please", "Set", "You need to", "To fix this"."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ _VERBS = (
 _HEADS = (
     rf"(?:[Pp]lease,? (?:first |also |either )?(?:{_VERBS})\b"
     rf"|(?:^|(?<=[.!:;] )|(?<=\n))(?:{'|'.join(one.capitalize() for one in _PLAIN.split('|'))})\b(?= \S)"
+    rf"|To (?:avoid|fix|resolve|solve) this(?: \w{{1,20}})?, (?:please )?(?:{_VERBS})\b"
     rf"|[Yy]ou (?:need to|must|should|have to) (?:{_VERBS})\b)"
 )
 _ASKED = rf"(?s){_HEADS}.{{3,300}}?(?=(?<!i\.e)(?<!e\.g)[.!](?:\s|$)|\n\s*\n|$)"
 # to whom it may be told, or where more stands: no action on what failed
-_ELSEWHERE = r"(?i)\b(?:issue|bug report|report (?:it|this)|github|https?://|log level|contact|maintainers)\b"
+_ELSEWHERE = (
+    r"(?i)\b(?:(?<!this )issue|bug report|report (?:it|this)|github|https?:|log level|contact|maintainers)\b"
+)
 _MOST = 300
 
 
