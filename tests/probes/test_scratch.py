@@ -40,3 +40,18 @@ def test_a_signal_while_one_is_made_leaves_nothing(place: Path, monkeypatch: pyt
     with pytest.raises(KeyboardInterrupt):
         scratch.Scratch()
     assert list(place.iterdir()) == []
+
+
+def test_a_signal_that_comes_before_its_name_is_kept_leaves_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.mkdir
+
+    def interrupted(name: str, mode: int = 0o777) -> None:
+        make(name, mode)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        scratch.Scratch()
+    assert list(place.iterdir()) == []

@@ -13,6 +13,7 @@ from torchdoctor import catalog
 from torchdoctor.catalog import RuleSet
 from torchdoctor.catalog.rule import ConditionalFix, RuleText
 from torchdoctor.model import Fix
+from torchdoctor.typed import is_python
 from torchdoctor.workbench.evaluate import Evaluation, evaluate
 from torchdoctor.workbench.labelled import EvaluationError
 from torchdoctor.workbench.lint_words import fault_of, problems
@@ -227,7 +228,7 @@ def test_every_command_of_the_catalog_is_one_for_bash() -> None:
         command
         for rule in rules.ids()
         for command in (rules.text(rule).decide_with, *(item.fix.run for item in rules.text(rule).fixes))
-        if command and not command.lstrip().startswith(("print(", "torch.", "import ", "assert "))
+        if command and not is_python(command)
     ]
     assert len(commands) > 300
     script = "\n".join(

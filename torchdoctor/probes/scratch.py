@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import stat
 import tempfile
@@ -35,9 +36,11 @@ class Scratch:
 
     def __init__(self) -> None:
         _sweep_once()
-        self.name = tempfile.mkdtemp(prefix=PREFIX)
-        with contextlib.ExitStack() as undo:  # Ctrl-C or SIGTERM in this very moment
+        # the name before the folder: Ctrl-C or SIGTERM may come in the moment that it is made
+        self.name = os.path.join(tempfile.gettempdir(), f"{PREFIX}{secrets.token_hex(8)}")
+        with contextlib.ExitStack() as undo:
             undo.callback(_removed, self.name, -1)
+            os.mkdir(self.name, 0o700)
             self._end = weakref.finalize(self, _removed, self.name, _locked(self.name))
             undo.pop_all()
 
