@@ -226,7 +226,7 @@ _ROWS = Reading(ReadingKind.LIBRARY_REFUSED, "knobs", "turn", "of type `str`", p
             "Compare what the message names with what you give",
         ),
         ("NotImplementedError", "", _INSIDE, "Choose, in the settings, what"),
-        ("ValueError", "set --max-turn lower", _INSIDE, "Set or change --max-turn where knobs is started"),
+        ("ImportError", "'turn' needs 'wheels'", _INSIDE, "Install or update what the message names, with"),
         (None, "ERROR turn: Currently not implemented for knob", None, "Update the program that printed it"),
         (None, "ERROR turn: Operation not supported", None, "Read what the same program printed"),
     ],
@@ -237,6 +237,27 @@ def test_what_a_reader_can_change_of_a_failure_in_a_package(
     frame = Frame("/e/site-packages/knobs/turn.py", 3, "turn", package="knobs")
     item = Suspect(kind, message, None, frame, Evidence(message, line=3), reading=read)
     assert next_step(item).startswith(step)
+
+
+@pytest.mark.parametrize(
+    ("setting", "own", "step"),
+    [
+        ("--max-turn", False, "Set or change --max-turn where knobs is started"),
+        ("max_turn", False, "Set or change max_turn where knobs is called or configured"),
+        ("max_turn", True, "Change max_turn, which w.py:2 gives to knobs, as the message says."),
+    ],
+)
+def test_the_setting_that_a_message_is_about_is_named(setting: str, own: bool, step: str) -> None:
+    package = Frame("/e/site-packages/knobs/turn.py", 3, "turn", package="knobs")
+    frame = Frame("/srv/w.py", 2, "main") if own else package
+    read = Reading(ReadingKind.LIBRARY_REFUSED if own else ReadingKind.RAISED_INSIDE, "knobs", "turn")
+    item = Suspect("ValueError", "no", None, frame, Evidence("no", line=3), reading=read, setting=setting)
+    assert next_step(item).startswith(step)
+
+
+def test_a_command_of_pip_in_a_message_is_what_to_do() -> None:
+    item = Suspect("ImportError", "no", None, None, Evidence("no", line=3), asks="Use `pip install knobs`")
+    assert next_step(item).startswith("Install what the message asks for, in the interpreter that ran this:")
 
 
 def test_a_module_that_a_package_takes_for_installed_is_no_reason_to_install_it() -> None:

@@ -388,9 +388,9 @@ class Reading(Record):
 class Suspect(Record):
     """For a failure that no rule knows: the exception that looks most like its cause.
 
-    ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows, and
-    ``asks`` the sentence by which the message itself tells what to do; ``host``
-    is the only machine of several that does not have a file.
+    ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows,
+    ``asks`` the sentence by which the message itself tells what to do, and ``setting`` the option, variable
+    or parameter that it is about; ``host`` is the only machine of several that does not have a file.
     """
 
     type: str | None
@@ -402,6 +402,7 @@ class Suspect(Record):
     reading: Reading | None = None
     system: str | None = None
     asks: str | None = None
+    setting: str | None = None
     host: str | None = None
 
 

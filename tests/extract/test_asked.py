@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract.asked import asked
+from torchdoctor.extract.asked import asked, setting
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,17 @@ from torchdoctor.extract.asked import asked
         ("you need to install knobs>=2 to turn it", "you need to install knobs>=2 to turn it"),
         ("It turned. To fix this issue, use one knob. Bye.", "To fix this issue, use one knob"),
         ("To fix this, somebody turned it.", None),
+        (
+            "Turning needs knobs (`pip install 'knobs>=2'`). It does.",
+            "Turning needs knobs (`pip install 'knobs>=2'`)",
+        ),
+        ("Loose. You can use tight=True to turn it.", "You can use tight=True to turn it"),
+        ("You can see the knob.", None),
+        ("If it is loose, set tight=True. Bye.", "If it is loose, set tight=True"),
+        ("You need to have knobs installed to turn.", "You need to have knobs installed to turn"),
+        ("No knob here.\nRestart with --knob on.", "Restart with --knob on"),
+        # what points back comes with what it points to
+        ("No turns. Knobs are missing. Please install them.", "Knobs are missing. Please install them"),
         ("Please report this issue to the makers. Please update knobs.", "Please update knobs"),
         ("Call to the knob failed. Start request repeated too quickly.", None),
         ("Please report this bug.", None),
@@ -28,3 +39,22 @@ from torchdoctor.extract.asked import asked
 )
 def test_a_message_says_what_to_do(text: str, words: str | None) -> None:
     assert asked(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("--knob-size must be at least 1", "--knob-size"),
+        ("The server refused: start it with --knob-size 3", "--knob-size"),
+        ("KNOB_SIZE=7 is no size of a knob", "KNOB_SIZE"),
+        ("`turns` must be positive, but is -1", "turns"),
+        ("Expected argument `turns` to be one of 1, 2", "turns"),
+        ("knob_size must be divisible by 2", "knob_size"),
+        ("Turner: knob_size has to be even", "knob_size"),
+        ("The knob must be turned", None),
+        ("CUDNN_STATUS_BAD_PARAM", None),
+        ("Could not turn `turns`, which is late", None),
+    ],
+)
+def test_a_message_names_what_it_is_about(text: str, name: str | None) -> None:
+    assert setting(text) == name

@@ -142,7 +142,7 @@ def _explained(inner: Event, candidates: list[Event]) -> Event:
 
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
-    from torchdoctor.extract.asked import asked
+    from torchdoctor.extract.asked import asked, setting
     from torchdoctor.extract.launcher_hosts import only_host
     from torchdoctor.extract.python_error import of_setup_script
 
@@ -161,6 +161,7 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
         quote(event),
         reading=made,
         asks=asked(event.text),
+        setting=None if (event.type or "").endswith("ImportError") else setting(event.text),
         host=host,
     )
 

@@ -1,7 +1,8 @@
-"""What a message itself asks its reader to do: by "Please", "Set", "You need to", "To fix this"."""
+"""What a message itself asks its reader to do: by "Please", "Set", "You need to", or by a command of pip."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found
@@ -13,26 +14,40 @@ FACTS: dict[str, str] = {
 }
 # what a reader can do to a program, its arguments and its environment
 _PLAIN = (
-    r"add|convert|disable|double-check|enable|ensure|increase|install|make sure|pass|provide|re-?install"
-    r"|reduce|remove|set|specify|try|update|upgrade|use"
+    r"add|consider|convert|disable|double-check|enable|ensure|increase|install|make sure|pass|provide"
+    r"|re-?install|re-?launch|re-?run|reduce|remove|restart|set|specify|try|update|upgrade|use"
 )
 # of these the bare word begins other sentences, too: "Call to …", "Run data is …"
 _VERBS = (
     rf"{_PLAIN}|adjust|call|change|choose|correct|decrease|define|downgrade|give|initiali[sz]e|lower|move|put"
-    r"|raise|rename|replace|restart|run|select|split|start|supply|switch|train|unset|wrap"
+    r"|raise|rename|replace|run|select|split|start|supply|switch|train|unset|wrap"
 )
 _HEADS = (
     rf"(?:[Pp]lease,? (?:first |also |either )?(?:{_VERBS})\b"
     rf"|(?:^|(?<=[.!:;] )|(?<=\n))(?:{'|'.join(one.capitalize() for one in _PLAIN.split('|'))})\b(?= \S)"
     rf"|To (?:avoid|fix|resolve|solve) this(?: \w{{1,20}})?, (?:please )?(?:{_VERBS})\b"
-    rf"|[Yy]ou (?:need to|must|should|have to) (?:{_VERBS})\b)"
+    rf"|[Yy]ou (?:need to|must|should|have to) (?:either |first )?(?:{_VERBS}|have)\b"
+    rf"|You can (?:also |first |either |then |try to )?(?:{_VERBS})\b"
+    r"|If [^.!?\n]{3,160}, (?:please )?(?:you (?:can|need to|must|should|have to) )?(?:try to )?"
+    rf"(?:{_PLAIN})\b"
+    rf"|[Ee]ither (?:{_PLAIN})\b"
+    r"|(?:^|(?<=[.!] )|(?<=\n))(?=\S)[^.!?\n]{0,160}?\bpip3? install\b)"
 )
 _ASKED = rf"(?s){_HEADS}.{{3,300}}?(?=(?<!i\.e)(?<!e\.g)[.!](?:\s|$)|\n\s*\n|$)"
 # to whom it may be told, or where more stands: no action on what failed
 _ELSEWHERE = (
     r"(?i)\b(?:(?<!this )issue|bug report|report (?:it|this)|github|https?:|log level|contact|maintainers)\b"
 )
+_POINTS_BACK = frozenset({"it", "them", "this", "these", "those"})  # to the sentence before
+_END = r"(?<=[.!]) (?!$)"
 _MOST = 300
+_OPTION = r"(?<![\w-])--[a-z][\w-]{1,60}|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?==)"
+# "Expected argument `average` to be one of", "router_temperature must be greater than 0"
+_PARAMETER = (
+    r"(?:[A-Z][a-z]+: )?(?:[A-Za-z][a-z]* (?:(?:the|for|of|value|argument|parameter|option) )*)?"
+    r"(?:(?P<q>[`'\"])(?P<quoted>[a-z_]\w{1,60})(?:=[^`'\"\n]*)?(?P=q)|(?P<bare>[a-z]\w*_\w+))"
+    r" (?:must|should|cannot|can't|can only|has to|have to|needs? to|to be|is not|requires?|expects?)\b"
+)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -43,8 +58,22 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 
 def asked(text: str) -> str | None:
     """The first sentence of a message by which it asks for an action, in one line; None where none does."""
-    for found in pattern(_ASKED).finditer(text[:2_000]):
+    begun = text[:2_000]
+    for found in pattern(_ASKED).finditer(begun):
         words = " ".join(found[0].split())
-        if len(words) <= _MOST and pattern(_ELSEWHERE).search(words) is None:
+        if words[:3] != "To " and _POINTS_BACK.intersection(words.lower().split()[1:5]):
+            before = " ".join(begun[: found.start()].split())
+            words = f"{re.split(_END, before)[-1]} {words}".strip()
+        if len(words) <= _MOST and ("pip install" in words or not pattern(_ELSEWHERE).search(words)):
             return words
     return None
+
+
+def setting(text: str) -> str | None:
+    """The option, variable or parameter that a message of a program is about; None where it names none."""
+    begun = text[:600]
+    named = pattern(_OPTION).search(begun)
+    if named is not None:
+        return named[0]
+    named = pattern(_PARAMETER).match(begun)
+    return None if named is None else named["quoted"] or named["bare"]

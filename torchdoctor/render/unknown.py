@@ -48,6 +48,7 @@ _NOT_OPENED = (
     r"(?:No such file or directory|Permission denied)$"
 )
 # what a function raises on values that it does not take
+_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 _OF_ARGUMENTS = ("ValueError", "AssertionError")
 
 
@@ -179,11 +180,25 @@ def next_step(item: Suspect) -> str:
         if (path := re.search(_NOT_OPENED, item.message)) is not None:
             return look_at(path["quoted"] or path["bare"], item.system)
         return _READ_ON if item.message else _CUT_OFF
-    return of_data(item) or by_hand(item.system) or _of_exception(item)
+    return of_data(item) or _of_import(item) or by_hand(item.system) or _of_exception(item)
+
+
+def _of_import(item: Suspect) -> str:
+    """What to do where a package says that another one is missing or too old; "" where none says so."""
+    read = item.reading
+    kinds = (ReadingKind.LIBRARY_REFUSED, ReadingKind.RAISED_INSIDE)
+    if read is None or read.kind not in kinds or not (item.type or "").endswith(_OF_IMPORTS):
+        return ""
+    return (
+        "Install or update what the message names, with the interpreter that ran this: "
+        f"{read.owner} needs it here. `python -m pip check` shows what else does not go together."
+    )
 
 
 def _by_its_words(asks: str, read: Reading | None) -> str:
     """What the message itself asks for, in its words; and what else there is for a call of packages."""
+    if "pip install" in asks:
+        return f'Install what the message asks for, in the interpreter that ran this: "{asks}".'
     refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
     where = f", where {read.function} is called" if refused and read is not None and read.function else ""
     if re.search(_VARIABLE, asks):
@@ -311,9 +326,9 @@ def _of_package(item: Suspect, owner: str) -> str:
             f"Choose, in the settings, what {name} has a branch for: it raises this for every other value. "
             f"Its source shows them{f' ({read.place})' if read is not None and read.place else ''}."
         )
-    option = re.search(r"(?<![\w-])--[a-z][\w-]{1,60}", item.message)
-    if option is not None:
-        return f"Set or change {option[0]} where {owner} is started: the message is about it."
+    if item.setting is not None:
+        where = "is started" if item.setting.startswith("--") else "is called or configured"
+        return f"Set or change {item.setting} where {owner} {where}: the message is about it."
     refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
     if refused or (item.type or "").rpartition(".")[2] in _OF_ARGUMENTS:
         return (
@@ -347,9 +362,10 @@ def _of_exception(item: Suspect) -> str:
     at = frame.place()
     on_rank = f", on rank {item.rank}" if item.rank is not None else ""
     if read is not None and read.kind is ReadingKind.LIBRARY_REFUSED:
+        change = f"Change {item.setting}, which {at} gives" if item.setting else f"Change what {at} hands"
         return (
-            f"Change what {at} hands to {read.owner}, as the message says. If that looks right, print the "
-            f"values just before that line{on_rank}."
+            f"{change} to {read.owner}, as the message says. If that looks right, print the values just "
+            f"before that line{on_rank}."
         )
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
