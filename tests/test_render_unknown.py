@@ -105,7 +105,6 @@ def _build(
             "may ask no index for kn>=40",
             "`pip install --no-build-isolation --no-index -e python`",
         ),
-        (Reading(INSTALL, problem="wheel", name="kn.whl"), "made for another Python", "pip debug"),
         (Reading(INSTALL, problem="managed"), "belongs to the system", "python3 -m venv"),
         (Reading(INSTALL, problem="permission"), "may not write", "python3 -m venv"),
         (Reading(INSTALL, problem="space"), "disk is full", "pip cache purge"),
@@ -253,6 +252,31 @@ def test_the_setting_that_a_message_is_about_is_named(setting: str, own: bool, s
     read = Reading(ReadingKind.LIBRARY_REFUSED if own else ReadingKind.RAISED_INSIDE, "knobs", "turn")
     item = Suspect("ValueError", "no", None, frame, Evidence("no", line=3), reading=read, setting=setting)
     assert next_step(item).startswith(step)
+
+
+def test_what_a_package_got_is_looked_for_in_the_line_that_called_it() -> None:
+    frame = Frame("/srv/w.py", 2, "main")
+
+    def step(**said: str) -> str:
+        read = Reading(ReadingKind.LIBRARY_REFUSED, "knobs", "turn", **said)
+        return next_step(Suspect("ValueError", "no", None, frame, Evidence("no", line=3), reading=read))
+
+    assert step(problem="none", name="knob").startswith("Look what w.py:2 hands to knobs, print(knob) just")
+    assert step(problem="none").startswith("Look what w.py:2 hands to knobs, print them just before it")
+    assert step(got="mps:0").startswith("Do this on the CPU: move its tensors there, .cpu(), before w.py:2")
+    assert step(got="3").startswith("Change what w.py:2 hands to knobs")
+
+
+def test_a_division_by_zero_in_a_package_names_the_divisor() -> None:
+    frame = Frame("/srv/knobs/knobs/turn.py", 3, "turn", package="knobs")
+    item = Suspect("ZeroDivisionError", "no", None, frame, Evidence("no", line=3), setting="self.turns")
+    assert next_step(item).startswith("Look what makes self.turns 0 in knobs: fewer samples than one batch")
+
+
+def test_a_package_in_a_folder_of_its_own_is_not_updated_with_pip() -> None:
+    frame = Frame("/srv/knobs/knobs/turn.py", 3, "turn", package="knobs")
+    step = next_step(Suspect("RuntimeError", "no", None, frame, Evidence("no", line=3)))
+    assert step.startswith("Compare your options and data with an example of knobs that works, or update its")
 
 
 def test_a_command_of_pip_in_a_message_is_what_to_do() -> None:

@@ -19,6 +19,8 @@ from typing import NamedTuple
 MESSAGES = "messages.tsv"
 LEAST = 0.4  # below it, what is nearest to failures that no rule knows shares everyday words with them
 _MOST_WORDS = 60
+# what torch puts before every failed check of its own
+_ASSERTED = re.compile(r"INTERNAL ASSERT FAILED at [^\n]{0,300}? please report a bug to PyTorch")
 _COMMON = 12  # a word that more than one of so many messages has tells nothing
 _FEWEST = 3  # words that two messages share, where the one asked of has as many
 _PATH = re.compile(r"(?:[A-Za-z]:)?[\w.~+@%-]*[/\\][\w./\\~+@%<>=:-]+")
@@ -36,7 +38,8 @@ class Near(NamedTuple):
 
 def normalised(message: str) -> str:
     """The words of a message in lower case, names taken apart, without paths, numbers and signs."""
-    words = _WORD.findall(_HUMP.sub(" ", _PATH.sub(" ", message[:2_000])))
+    said = _ASSERTED.sub(" ", message[:2_000])
+    words = _WORD.findall(_HUMP.sub(" ", _PATH.sub(" ", said)))
     return " ".join(words[:_MOST_WORDS]).lower()
 
 

@@ -42,7 +42,6 @@ _AT = r"^\s*CMake Error (?:at|in) (?P<place>[^\s(]+?):?(?: \(|$|:$|\s)"
 # pip and uv, of packages that they do not install
 _INSTALL = (
     ("none-offered", r"the requirement (?P<name>[^\s(]+)[^\n]{0,200}\(from versions: none\)"),
-    ("wheel", r"(?P<name>[\w.+-]+\.whl) is not a supported wheel on this platform"),
     ("managed", r"error: externally-managed-environment"),
     ("permission", r"Could not install packages due to an? \w+: \[(?:Errno 13|WinError 5)\]"),
     ("space", r"Could not install packages due to an? \w+: \[Errno 28\]"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
+from torchdoctor.extract.line_parts import handed
 from torchdoctor.extract.python_error import of_python, program_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind, RelationKind
 from torchdoctor.patterns import pattern
@@ -69,6 +70,7 @@ _REPORTS = (
     ("ptxas", r"^\s*ptxas (?:(?P<place>[^\s,]+, line \d+); )?(?:error|fatal)\b"),
     ("rocBLAS", r"^\s*rocBLAS (?:error|warning): "),
 )
+_NAMES = 4  # that one sentence lists
 _ROWS = r"/torch/utils/data/_utils/fetch\.py$|/datasets/(?:arrow_dataset|iterable_dataset)\.py$"
 _UNIT_EXITED = r"\bstatus=[1-9]\d{0,2}/"  # systemd, of a unit
 _RAISED_BY_C = ("RuntimeError", "IndexError", "ValueError", "TypeError", "NotImplementedError")
@@ -82,6 +84,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
             or of_setup(event, transcript)
             or _missing(event, transcript)
             or _checked(event)
+            or _worked_on_none(event)
             or _refused(event, transcript)
             or inside(event)
         )
@@ -233,6 +236,18 @@ def _checked(event: Event) -> Reading | None:
     lines = ((pattern(_CHECK).search(frame.code), frame.package) for frame in reversed(event.frames))
     asked, owner = next((one for one in lines if one[0] is not None), (None, ""))
     return Reading(ReadingKind.LIBRARY_REFUSED, owner, wants=asked["wants"]) if asked and owner else None
+
+
+def _worked_on_none(event: Event) -> Reading | None:
+    """Where Python raised it over None in a package, which code outside of that package called."""
+    if "'NoneType' object" not in event.text[:400] or not of_python(event):
+        return None
+    owner, function = _called(event.frames, from_outside=True)
+    own = next((frame for frame in reversed(event.frames) if not frame.package), None)
+    if not owner or owner == "torch" or own is None:
+        return None
+    names = ", ".join(handed(own.code)[:_NAMES])
+    return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, problem="none", name=names or None)
 
 
 def _refused(event: Event, transcript: Transcript) -> Reading | None:

@@ -140,9 +140,20 @@ def _explained(inner: Event, candidates: list[Event]) -> Event:
     return inner
 
 
+def _about(event: Event) -> str | None:
+    """The setting that its message names; of a division by zero what its line divides by."""
+    from torchdoctor.extract.asked import setting
+    from torchdoctor.extract.line_parts import divisor
+
+    kind = (event.type or "").rpartition(".")[2]
+    if kind == "ZeroDivisionError":
+        return divisor(event.frames[-1].code) if event.frames else None
+    return None if kind == "ImportError" else setting(event.text)
+
+
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
-    from torchdoctor.extract.asked import asked, setting
+    from torchdoctor.extract.asked import asked
     from torchdoctor.extract.launcher_hosts import only_host
     from torchdoctor.extract.python_error import of_setup_script
 
@@ -161,7 +172,7 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
         quote(event),
         reading=made,
         asks=asked(event.text),
-        setting=None if (event.type or "").endswith("ImportError") else setting(event.text),
+        setting=_about(event),
         host=host,
     )
 

@@ -49,10 +49,12 @@ NAMESPACES = {
     "numpy_api": "numpy_api",
     "asked": "asked",
     "asserted": "asserted",
+    "line": "line_parts",
     "call": "call",
     "miopen": "miopen",
     "kv_cache": "kv_cache",
     "newer": "newer",
+    "wheel": "wheel_file",
 }
 
 

@@ -109,7 +109,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     ),
     # a folder with a pyproject.toml, of which uv makes the environment anew; beside uv
     "uv-project": ("uv sync", "uv add ", "uv lock", "DEBUG Found project root: "),
-    "conda": ("/envs/", "conda", "miniforge", "mambaforge"),
+    "conda": ("/envs/", "conda", "miniforge", "mambaforge", "$PREFIX/"),
     "venv": ("/.venv/", "/venv/", "/env/lib/python", "Scripts/python", "(venv)", "(.venv)"),
     "system-python": ("/usr/lib/python3", "/dist-packages/"),
     "32-bit": ("32 bit (Intel)]",),  # sys.version of a Python for Windows

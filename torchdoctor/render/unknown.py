@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
 from torchdoctor.render.unknown_builds import build_step, installation_step
+from torchdoctor.render.unknown_calls import of_call, of_import
 from torchdoctor.render.unknown_data import look_at, of_data
 from torchdoctor.render.unknown_systems import by_hand, installed_by, step_on, when_ended
 
@@ -48,7 +49,6 @@ _NOT_OPENED = (
     r"(?:No such file or directory|Permission denied)$"
 )
 # what a function raises on values that it does not take
-_OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 _OF_ARGUMENTS = ("ValueError", "AssertionError")
 
 
@@ -68,6 +68,8 @@ def reading(item: Reading | None) -> str:
         return f"{_REPORTERS.get(item.owner or '', item.owner)} reported it" + (
             f", in {item.place}." if item.place else "."
         )
+    if item.kind is ReadingKind.LIBRARY_REFUSED and item.problem == "none":
+        return f"Code{of} worked on None, where it expected a value."
     if item.kind is ReadingKind.LIBRARY_REFUSED:
         refused = f"{item.owner} refused the call" + (f" of {item.function}" if item.function else "")
         told = [f"it wants: {item.wants}"] if item.wants else []
@@ -143,7 +145,6 @@ def _of_installation(item: Reading) -> str:
         "no-index": f"pip was told to ask no index, and the folders it may look into have no {name}.",
         "no-index-build": f"pip builds in an environment of its own, and may ask no index for {name}.",
         "other-index": f"The only index that was asked, {item.place}, has no {name}.",
-        "wheel": f"{name} is made for another Python, system or processor, as its name says.",
         "managed": "This Python belongs to the system, which keeps pip out of it.",
         "permission": "pip may not write to the folder of this Python's packages.",
         "space": "The disk is full.",
@@ -180,19 +181,7 @@ def next_step(item: Suspect) -> str:
         if (path := re.search(_NOT_OPENED, item.message)) is not None:
             return look_at(path["quoted"] or path["bare"], item.system)
         return _READ_ON if item.message else _CUT_OFF
-    return of_data(item) or _of_import(item) or by_hand(item.system) or _of_exception(item)
-
-
-def _of_import(item: Suspect) -> str:
-    """What to do where a package says that another one is missing or too old; "" where none says so."""
-    read = item.reading
-    kinds = (ReadingKind.LIBRARY_REFUSED, ReadingKind.RAISED_INSIDE)
-    if read is None or read.kind not in kinds or not (item.type or "").endswith(_OF_IMPORTS):
-        return ""
-    return (
-        "Install or update what the message names, with the interpreter that ran this: "
-        f"{read.owner} needs it here. `python -m pip check` shows what else does not go together."
-    )
+    return of_data(item) or of_import(item) or by_hand(item.system) or _of_exception(item)
 
 
 def _by_its_words(asks: str, read: Reading | None) -> str:
@@ -307,6 +296,11 @@ def _cuda_step(item: Reading) -> str:
 def _of_package(item: Suspect, owner: str) -> str:
     """What a reader can change where a package's own code raised it."""
     read = item.reading
+    if item.setting is not None and (item.type or "").endswith("ZeroDivisionError"):
+        return (
+            f"Look what makes {item.setting} 0 in {owner}: fewer samples than one batch holds, an empty "
+            "list, or an option that is 0. The lines above often print how many there were."
+        )
     if read is not None and read.problem == "data":
         by = f", which {read.place} hands on" if read.place else ""
         return (
@@ -336,6 +330,11 @@ def _of_package(item: Suspect, owner: str) -> str:
             f"model, the data. If all of that is as its documentation wants it, update {owner}, or search "
             "its tracker for the line below."
         )
+    if item.frame is not None and "-packages" not in item.frame.file:
+        return (
+            f"Compare your options and data with an example of {owner} that works, or update its "
+            "folder: its code raised this. Its tracker may have the line below."
+        )
     return (
         f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does "
         "not help, search its tracker for the line below."
@@ -362,11 +361,7 @@ def _of_exception(item: Suspect) -> str:
     at = frame.place()
     on_rank = f", on rank {item.rank}" if item.rank is not None else ""
     if read is not None and read.kind is ReadingKind.LIBRARY_REFUSED:
-        change = f"Change {item.setting}, which {at} gives" if item.setting else f"Change what {at} hands"
-        return (
-            f"{change} to {read.owner}, as the message says. If that looks right, print the values just "
-            f"before that line{on_rank}."
-        )
+        return of_call(item, read, at)
     if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     if frame.file == "<stdin>":

@@ -87,7 +87,6 @@ def installation_step(item: Reading) -> str:
             f"Install {name} from PyPI: `pip install {name}` without --index-url, or name torch's index as "
             "--extra-index-url beside PyPI. That of torch's wheels has what torch needs, and little else."
         ),
-        "wheel": "Take the wheel whose tags this interpreter accepts: `pip debug --verbose` lists them.",
         "space": "Make room, `df -h` shows where: pip's own cache goes with `pip cache purge`.",
         "setup": (
             "Take another release of it, whose setup script runs with this Python and setuptools: an old one "

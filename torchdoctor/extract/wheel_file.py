@@ -1,0 +1,50 @@
+"""For which Python and system a wheel is made, by the tags in its name (PEP 425, PEP 427)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from torchdoctor.extract import Found
+from torchdoctor.model import Event, Transcript
+from torchdoctor.patterns import pattern
+
+FACTS: dict[str, str] = {
+    "wheel.package": "text: the package of the first wheel that a message names",
+    "wheel.python": "text: the CPython that it is made for, as 3.10; absent for one of several",
+    "wheel.platform": "text: the system and processor that it is made for, as Linux aarch64",
+}
+
+_NAMED = r"(?:^|[\s/'\"(])(?P<file>[A-Za-z][\w.!+-]{1,200}\.whl)\b"
+_SYSTEMS = {"win": "Windows", "macosx": "macOS", "linux": "Linux", "manylinux": "Linux", "musllinux": "Linux"}
+
+
+def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """The facts of a message that names a wheel; nothing for another one."""
+    del transcript
+    text = event.text[:2_000]
+    found = pattern(_NAMED).search(text) if ".whl" in text else None
+    if found is None:
+        return
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+    try:
+        name, _, _, tags = parse_wheel_filename(found["file"])
+    except InvalidWheelFilename:
+        return
+    yield "package", name
+    pythons = {one.interpreter for one in tags}
+    made = pattern(r"cp(3)(\d{1,2})").fullmatch(min(pythons)) if len(pythons) == 1 else None
+    yield "python", None if made is None or min(one.abi for one in tags) == "abi3" else f"{made[1]}.{made[2]}"
+    systems = {_in_words(one.platform) for one in tags} - {None}
+    yield "platform", min(systems, key=str) if len(systems) == 1 else None
+
+
+def _in_words(tag: str) -> str | None:
+    """``manylinux_2_28_aarch64`` -> ``Linux aarch64``; None for ``any`` and for rare systems."""
+    found = pattern(
+        r"(win|macosx|linux|manylinux|musllinux)(?:\d*_\d+)*_?(amd64|arm64|x86_64|i686|aarch64|universal2)"
+    ).fullmatch(tag)
+    if found is None:
+        return None
+    processor = found[2].replace("amd64", "x86_64")
+    return _SYSTEMS[found[1]] if processor == "universal2" else f"{_SYSTEMS[found[1]]} {processor}"
