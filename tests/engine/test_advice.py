@@ -886,6 +886,55 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the last axis holds the features, whatever batch_first says
+        "RuntimeError: input.size(-1) must be equal to input_size. Expected 2, got 256",
+        "Put the features last, 2 of them, or build the layer with input_size=256",
+        "batch_first=True",
+    ),
+    (  # a notebook that computed on the CPU was stopped
+        "/usr/local/lib/python3.12/dist-packages/torch/utils/data/dataloader.py:666: UserWarning: 'pin_memory' argument is set "
+        "as true but no accelerator is found, then device pinned memory won't be used.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/content/own/train.py", line 153, in main\n    trainer.train()\nKeyboardInterrupt',
+        "Give the notebook a GPU",
+        "nvidia",
+    ),
+    (  # CMake files of conda's torch
+        "CMake Error at $PREFIX/share/cmake/Caffe2/public/cuda.cmake:162 (set_property):\n"
+        '  The link interface of target "torch::nvtoolsext" contains:\n\n    CUDA::nvToolsExt\n\n'
+        "  but the target was not found.  Possible reasons include:\n",
+        "Install the headers of NVTX into the same environment",
+        "apt",
+    ),
+    (  # ComfyUI runs on the CPU, and a node of it does not
+        "Device: cpu\nTo see the GUI go to: http://127.0.0.1:8188\n"
+        "Traceback (most recent call last):\n"
+        '  File "C:\\own\\ComfyUI\\custom_nodes\\knobs\\core.py", line 43, in find\n    pred = model(image)\n'
+        "RuntimeError: CUDA error: operation not supported",
+        "Hide the GPU from the whole program",
+        "nvcc",
+    ),
+    (  # a line that divides says by what
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/loss.py", line 9, in weights\n    w = (1.0 / (k - 1)) * (1.0 - x)\n'
+        "ZeroDivisionError: float division by zero",
+        "Handle k - 1 being 0 before this line divides by it",
+        "Print the values",
+    ),
+    (  # and what is None
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 9, in main\n    first = found(x)[0]\n'
+        "TypeError: 'NoneType' object is not subscriptable",
+        "Find out why found(x) is None at this line",
+        "definition of what it calls",
+    ),
+    (  # or of another type
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 9, in main\n    out = self.net(x)\n'
+        "TypeError: 'list' object is not callable",
+        "Find out what self.net is at this line",
+        "None",
+    ),
     (  # no line of the reader's passes it
         "Traceback (most recent call last):\n"
         '  File "/srv/own/chat.py", line 31, in <module>\n    out = model(**inputs)\n'
