@@ -45,3 +45,11 @@ def facts(line: str, message: str) -> dict[str, object]:
 )  # fmt: skip
 def test_the_part_that_is_meant(line: str, message: str, found: dict[str, str]) -> None:
     assert facts(line, message) == found
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"{'-' * 900}x[k]", f"x{'[k]' * 320}", f"{'(' * 400}x[k]", "x[k] + " * 140 + "x[k]", "x[k]" * 2_000],
+)
+def test_a_line_that_is_nested_deep_or_very_long_breaks_nothing(line: str) -> None:
+    assert set(facts(line, "KeyError: 'k'")) <= {"line.container", "line.index"}

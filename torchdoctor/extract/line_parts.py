@@ -23,6 +23,7 @@ FACTS: dict[str, str] = {
 }
 
 _LONGEST = 60  # of a part, in a sentence
+_LONGEST_LINE = 1_000
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _BY_ATTRIBUTE = r"^'(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})'"
 # what Python says of a value's type -> the parts of a line that it can mean
@@ -83,9 +84,7 @@ def handed(code: str) -> list[str]:
     line = _parsed(code.strip())
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     given = [part for call in calls for part in (*call.args, *(one.value for one in call.keywords))]
-    return list(
-        dict.fromkeys(ast.unparse(one) for one in given if isinstance(one, (ast.Name, ast.Attribute)))
-    )
+    return list(dict.fromkeys(_source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute))))
 
 
 def _typed(line: ast.AST, message: str) -> Iterator[Found]:
@@ -107,10 +106,10 @@ def _typed(line: ast.AST, message: str) -> Iterator[Found]:
 def _entry(line: ast.AST, key: str) -> Iterator[Found]:
     found = [node for node in ast.walk(line) if isinstance(node, ast.Subscript)]
     taken = [node for node in found if isinstance(node.ctx, ast.Load)] or found
-    taken = [node for node in taken if key and ast.unparse(node.slice) == key] or taken
+    taken = [node for node in taken if key and _source(node.slice) == key] or taken
     if len(taken) != 1 or isinstance(taken[0].slice, ast.Slice):
         return
-    container, index = ast.unparse(taken[0].value), ast.unparse(taken[0].slice)
+    container, index = _source(taken[0].value), _source(taken[0].slice)
     if max(len(container), len(index)) <= _LONGEST:
         yield "container", container
         yield "index", None if isinstance(taken[0].slice, ast.Constant) else index
@@ -118,7 +117,7 @@ def _entry(line: ast.AST, key: str) -> Iterator[Found]:
 
 def _parts(line: ast.AST, find: Callable[[ast.AST], ast.AST | None]) -> list[str]:
     """The sources of what is found, each once, in the order of the line; none where one is too long."""
-    parts = dict.fromkeys(ast.unparse(part) for node in ast.walk(line) if (part := find(node)) is not None)
+    parts = dict.fromkeys(_source(part) for node in ast.walk(line) if (part := find(node)) is not None)
     return list(parts) if all(len(part) <= _LONGEST for part in parts) else []
 
 
@@ -160,8 +159,18 @@ def _calls(node: ast.AST, name: str) -> bool:
     )
 
 
+def _source(node: ast.AST) -> str:
+    """The source of a part; of one that is nested too deep a text that is too long to be named."""
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return " " * (_LONGEST + 1)
+
+
 def _parsed(code: str) -> ast.AST | None:
     """The line as a statement, closed where a traceback shows only its first line; None if it is none."""
+    if len(code) > _LONGEST_LINE:
+        return None
     if code.endswith(":"):
         code += " pass"
     code = code.removeprefix("el") if code.startswith("elif ") else code
