@@ -84,7 +84,8 @@ def handed(code: str) -> list[str]:
     line = _parsed(code.strip())
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     given = [part for call in calls for part in (*call.args, *(one.value for one in call.keywords))]
-    return list(dict.fromkeys(_source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute))))
+    names = dict.fromkeys(_source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute)))
+    return [name for name in names if len(name) <= _LONGEST]
 
 
 def _typed(line: ast.AST, message: str) -> Iterator[Found]:
