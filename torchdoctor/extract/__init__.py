@@ -53,6 +53,7 @@ NAMESPACES = {
     "miopen": "miopen",
     "kv_cache": "kv_cache",
     "newer": "newer",
+    "port": "port",
 }
 
 
