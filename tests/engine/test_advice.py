@@ -2569,6 +2569,55 @@ BY_VALUE = [
         "Update the host's NVIDIA driver",
         "export LD_LIBRARY_PATH",
     ),
+    (  # a kernel keeps what it imported
+        "---------------------------------------------------------------------------\n"
+        "NotImplementedError                       Traceback (most recent call last)\n"
+        "<ipython-input-15-67c9df501452> in <cell line: 0>()\n      2 from datasets import load_dataset\n"
+        '----> 4 raw = load_dataset("json", data_files="rows.json")\n\n'
+        "/usr/local/lib/python3.11/dist-packages/datasets/builder.py in as_dataset(self, split)\n"
+        "   1172         if not is_local:\n"
+        '-> 1173             raise NotImplementedError(f"Loading a dataset cached in a {type(self._fs).__name__}")\n\n'
+        "NotImplementedError: Loading a dataset cached in a LocalFileSystem is not supported.",
+        "Update datasets to 2.14.6 or later, which knows this fsspec, and restart the kernel",
+        "--port",
+    ),
+    (  # one program's option is none of another's
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/serve.py", line 40, in <module>\n    web.run_app(app, port=9000)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/aiohttp/web_runner.py", line 121, in start\n'
+        "    self._server = await loop.create_server(\n"
+        "OSError: [Errno 98] error while attempting to bind on address ('0.0.0.0', 9000): address already in use",
+        "Start it on another port, port=9010 in web.run_app()",
+        "uvicorn",
+    ),
+    (  # the highest port has none above it
+        "INFO:     Started server process [7]\n"
+        "ERROR:    [Errno 98] error while attempting to bind on address ('::', 65535, 0, 0): address already in use",
+        "Start it on another port, uvicorn's --port 65525",
+        "run_app",
+    ),
+    (  # several names in the line, and none in the message
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/eval.py", line 27, in <module>\n    run(features.input_feature, batch.labels)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/transformers/feature_extraction_utils.py", line 94, in __getattr__\n'
+        "    raise AttributeError\nAttributeError",
+        "Look at each name behind a dot in eval.py:27",
+        "None is often",
+    ),
+    (  # one alone
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/eval.py", line 27, in <module>\n    x = features.input_feature\n'
+        '  File "/srv/env/lib/python3.10/site-packages/transformers/feature_extraction_utils.py", line 94, in __getattr__\n'
+        "    raise AttributeError\nAttributeError",
+        "Write a name that features has in place of input_feature",
+        "behind a dot",
+    ),
+    (  # the message alone, of arrays or of dictionaries
+        "ValueError: The size of the proposed random crop ROI is larger than the image size, got ROI size (96, 96, 64) and label "
+        "image size (512, 512, 40) respectively.",
+        "Pad ahead of the crop: SpatialPad(spatial_size=(96, 96, 64)), or SpatialPadd",
+        "PadIfNeeded",
+    ),
 ]
 
 

@@ -152,6 +152,17 @@ def test_what_parts_the_lines_of_a_run_begins_no_other(rules: RuleSet) -> None:
     assert len(report.runs) <= 1
 
 
+def test_two_tracebacks_that_were_written_at_once_are_of_one_run(rules: RuleSet) -> None:
+    """Ranks without tags: the second stack begins before the first has its last line."""
+    head = 'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n    main()\n'
+    body = '  File "t.py", line 4, in main\n    rows = read()\n'
+    ends = "ValueError: 3 columns were expected\n", "    raise OSError(\nOSError: Cannot find data file.\n"
+    at_once = head + head + body + body + "".join(ends)
+    assert len(diagnose(read_text(at_once), FactBook(), rules).runs) <= 1
+    apart = "".join(head + body + end for end in ends)
+    assert len(diagnose(read_text(apart), FactBook(), rules).runs) == 2
+
+
 def test_each_run_is_judged_once(rules: RuleSet, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = "Traceback (most recent call last):\n  File \"t.py\", line 1, in <module>\nKeyError: 'lr'\n"
     transcript = read_text(f"$ python t.py\n{failed}" * 3)

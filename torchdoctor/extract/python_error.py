@@ -33,6 +33,9 @@ FACTS: dict[str, str] = {
     "python.folder": "str: the folder of the file, where open() would have made that: the folder is missing",
     "python.module": "str: the module that lacks the attribute",
     "python.class": "str: the class that lacks the attribute, where it is none of Python's own types",
+    "python.refused_by": "str: the package whose __getattr__ raised, and said no more than the name",
+    "python.holder": "str: the object, as the line writes it, that was asked for the name there",
+    "python.keyed": "bool: that object looks its names up as keys",
     "python.program": "str: the program that was to be started and was not found, as ffmpeg",
     "python.of_request": "bool: the line worked on a request that a server had handed to it",
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
@@ -142,6 +145,8 @@ _ARGPARSE = r"^\S+\.py: error: "
 _LACKS_FROM = (
     r"cannot import name '[^'\n]{1,99}' from '(?P<module>[\w.]{1,200})' \((?P<path>[^()\n]{1,400})\)"
 )
+_QUOTED = r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\""
+_ASKS = r"(?<=[\w)\]])\.([A-Za-z_]\w{0,80})"
 _SUGGESTS = r"(?:Did you mean:? |Perhaps you meant )'?(?P<what>[^?'\n]{1,200})"
 _UNIMPORTED = r"forget to import '(?P<what>[\w.]{1,200})'"
 # under which name the documentation of each has it imported
@@ -179,6 +184,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if kind in ("TypeError", "ValueError"):
         yield from _details(event.text[:2_000])
     if kind == "AttributeError":
+        yield from _refused_name(event, transcript)
         owner = groups.get("cls") or ""
         yield "module", groups.get("module")
         yield (
@@ -228,6 +234,35 @@ def _unimported(kind: str, name: str, frames: tuple[Frame, ...]) -> str | None:
     if kind != "NameError" or re.search(rf"\b{re.escape(name)}\.[A-Za-z_]", code) is None:
         return None
     return imported or (name if name in sys.stdlib_module_names else None)
+
+
+def _refused_name(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """The name that the user's line asked for, where a package's ``__getattr__`` told no more than that.
+
+    The exception before it, which the method caught, names it; else the line does, if it asks for one alone.
+    """
+    frame = _raised_at(event)
+    last = event.frames[-1] if event.frames else None
+    if frame is None or last is None or not last.package or not _refuses(event, last):
+        return
+    yield "refused_by", last.package
+    before = transcript.events[event.id - 1] if event.id else None
+    caught = (
+        before is not None
+        and before.type == "KeyError"
+        and bool(before.frames)
+        and (before.frames[-1].file, before.frames[-1].function) == (last.file, last.function)
+    )
+    code = pattern(_QUOTED).sub("''", frame.code[:500])
+    asked = set(pattern(_ASKS).findall(code))
+    told = before.text.strip().strip("'\"") if caught and before is not None else event.text.strip()
+    name = told if told in asked else next(iter(asked)) if not told and len(asked) == 1 else None
+    if name is None:
+        return
+    yield "name", name
+    yield "keyed", caught
+    holder = re.search(rf"(?P<holder>[A-Za-z_]\w{{0,60}}(?:\.\w{{1,60}})*)\.{re.escape(name)}\b", code)
+    yield "holder", holder["holder"] if holder is not None else None
 
 
 def _unseen(name: str, frames: tuple[Frame, ...]) -> Iterator[Found]:
@@ -309,10 +344,12 @@ def _own(event: Event, kind: str) -> bool:
     """Did the user's own line raise it, or Python over that line?"""
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         return bool(event.frames) and not event.frames[-1].package
-    frame = _raised_at(event.frames)
+    frame = _raised_at(event)
     if frame is None or (frame.file == "<string>" and of_setup_script(event)):
         return False
     if frame.code and pattern(_RAISES).match(frame.code):
+        return True
+    if kind == "AttributeError" and _refuses(event, event.frames[-1]):
         return True
     form = _FORMS.get(kind)
     return form is not None and pattern(form).search(event.text[:2_000]) is not None
@@ -324,13 +361,13 @@ def _of_build(event: Event, transcript: Transcript) -> bool:
     return event.frames[-1].file == "<string>" and above in ("--- stderr:", "[stderr]")
 
 
-def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:
+def _raised_at(event: Event) -> Frame | None:
     """The innermost frame but for those between a call and what it did; None when it is not the user's."""
-    for frame in reversed(frames):
+    for frame in reversed(event.frames):
         if not frame.package:
             return frame
         between = frame.package == "torch" and (frame.function in _BETWEEN or _lacks_attribute(frame))
-        if frame.package != "python" and not between:
+        if frame.package != "python" and not between and not _refuses(event, frame):
             return None
     return None
 
@@ -338,3 +375,9 @@ def _raised_at(frames: tuple[Frame, ...]) -> Frame | None:
 def _lacks_attribute(frame: Frame) -> bool:
     """Is it torch's nn.Module, which says of its own what Python says of other objects?"""
     return frame.function == "__getattr__" and frame.file.replace("\\", "/").endswith("/nn/modules/module.py")
+
+
+def _refuses(event: Event, frame: Frame) -> bool:
+    """Is it the method by which a class answers for names that it lacks, with the name at most as message?"""
+    named = (event.type or "").endswith("AttributeError") and frame.function == "__getattr__"
+    return named and (not event.text.strip() or event.text.strip().isidentifier())

@@ -132,6 +132,8 @@ def _is_another(drafts: list[Draft], end: int, index: int) -> bool:
     one, two = drafts[end], drafts[index]
     if _refused(one):
         return index == end + _AFTER_REFUSAL or _is_main(two)
+    if two.frames and 0 < two.frames[0].at <= one.end_line:
+        return False  # both wrote at once, as ranks do whose lines have no tag
     return _is_main(one) and _is_main(two) and _in_cell(one) == _in_cell(two) and not _linked(one, two)
 
 
