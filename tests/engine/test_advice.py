@@ -934,6 +934,149 @@ BY_VALUE = [
         "TypeError: 'list' object is not callable",
         "Find out what self.net is at this line",
         "None",
+    (  # less than nothing is left: a smaller cache would not fit either
+        "INFO 12-07 23:24:24 [core.py:74] Initializing a V1 LLM engine (v0.10.1) with config: model='/srv/m'\n"
+        "INFO 12-07 23:25:59 [gpu_worker.py:276] Available KV cache memory: -6.24 GiB\n"
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+        "Raise --gpu-memory-utilization (0.9 is the default), or end what else uses the GPU: weights and a trial batch exceed its share by 6.24 GiB",
+        "--kv-cache-dtype",
+    ),
+    (  # where CPU and GPU share one memory, each program takes of it
+        "  -  (0) NVIDIA GB10 [current utilization: N/A%]\n"
+        "INFO 12-07 23:25:59 [gpu_worker.py:276] Available KV cache memory: -0.50 GiB\n"
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.",
+        "End other servers and programs",
+        "--max-model-len",
+    ),
+    (  # a library moves what it is loading, in a thread of Streamlit
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/streamlit/runtime/scriptrunner/exec_code.py", line 128, in exec_func_with_error_handling\n    result = func()\n'
+        '  File "/srv/own/app.py", line 24, in <module>\n    embedder = SentenceTransformer("all-MiniLM-L6-v2")\n'
+        '  File "/srv/env/lib/python3.11/site-packages/sentence_transformers/SentenceTransformer.py", line 367, in __init__\n    self.to(device)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1369, in to\n    return self._apply(convert)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1362, in convert\n    raise NotImplementedError(\n'
+        "NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.",
+        "Load the model in a function under @st.cache_resource",
+        "to_empty",
+    ),
+    (  # likewise, in no thread
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/index.py", line 9, in <module>\n    encoder = AutoEncoder.from_pretrained(name)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/modeling_utils.py", line 4021, in from_pretrained\n    model.to(device)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1369, in to\n    return self._apply(convert)\n'
+        "NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.",
+        "Update what loads the model, all of it together: transformers itself",
+        "Leave .to()",
+    ),
+    (  # the user's own line moves it, through the class's own method
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/chat.py", line 9, in <module>\n    model.to("cuda")\n'
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/modeling_utils.py", line 2556, in to\n    return super().to(*args, **kwargs)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1160, in to\n    return self._apply(convert)\n'
+        "NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from meta to a different device.",
+        "Use model.to_empty(device=…)",
+        "all of it together",
+    ),
+    (  # no card is named
+        "$ python -c 'import torch; torch.zeros(1).cuda()'\n"
+        '"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"\nAborted (core dumped)\n',
+        "Let the card pose as gfx1030, if rocminfo names it gfx1031 to gfx1035",
+        "pip install",
+    ),
+    (  # a card of a data centre poses as none
+        "AMD Instinct MI250X\n$ python -c 'import torch; torch.zeros(1).cuda()'\n"
+        '"hipErrorNoBinaryForGpu: Unable to find code object for all current devices!"\nAborted (core dumped)\n',
+        "Compare the card's gfx name",
+        "pose as",
+    ),
+    (  # the stack of the crash is torch's MPI backend and its transport of GPU memory
+        "0: [1579244748.838971] [gpu12:56309:2]    cuda_ipc_md.c:62   UCX  ERROR cuCtxGetDevice(&cu_device) is failed. ret:invalid device context\n"
+        "0: [gpu12:56309:2:56362] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x20)\n"
+        "0: ==== backtrace ====\n"
+        "0:     2  /opt/ucx/lib/libuct.so.0(uct_rkey_release+0xe) [0x2aab2393f51e]\n"
+        "0:    16  /opt/openmpi/lib/libmpi.so.40(MPI_Bcast+0x116) [0x2aaabb3fb776]\n"
+        "0:    18  /opt/env/lib/python3.6/site-packages/torch/lib/libtorch_python.so(_ZN4c10d15ProcessGroupMPI7runLoopEv+0x134) [0x2aaabaec68a4]\n",
+        "Use init_process_group('nccl') for GPU tensors",
+        "batch",
+    ),
+    (  # FSDP's own hook assigns the gradient
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 63, in <module>\n    accelerator.backward(loss)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/distributed/fsdp/_runtime_utils.py", line 708, in _post_backward_hook\n    handle._use_unsharded_grad_views()\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/distributed/fsdp/flat_param.py", line 1747, in _use_unsharded_grad_views\n    param.grad = view\n'
+        "RuntimeError: assigned grad has data of a different type",
+        "Update torch to 2.1 or later: FSDP itself",
+        "p.grad = g.to",
+    ),
+    (  # and here the user does
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 63, in <module>\n    p.grad = total\n'
+        "RuntimeError: assigned grad has data of a different type",
+        "Give the gradient the parameter's dtype",
+        "FSDP",
+    ),
+    (  # the line that asks names the folder; the Hub has no part in it
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/main.py", line 20, in main\n    model, preprocess = clip.load(args.backbone)\n'
+        '  File "/srv/own/clip/clip.py", line 117, in load\n    model_path = _download(_MODELS[name], download_root or os.path.expanduser("~/.cache/clip"))\n'
+        '  File "/srv/own/clip/clip.py", line 56, in _download\n    with urllib.request.urlopen(url) as source, open(download_target, "wb") as output:\n'
+        '  File "/usr/lib/python3.10/urllib/request.py", line 1351, in do_open\n    raise URLError(err)\n'
+        "urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>",
+        "Run clip.load(args.backbone) where there is internet, as on a cluster's login node: its files are in ~/.cache/clip",
+        "HF_",
+    ),
+    (  # in a job of Slurm, by the file that downloads
+        "SLURM_JOB_ID=4711\nTraceback (most recent call last):\n"
+        '  File "/srv/own/main.py", line 20, in main\n    model = whisper.load_model("base")\n'
+        '  File "/srv/env/lib/python3.10/site-packages/whisper/__init__.py", line 137, in load_model\n    checkpoint_file = _download(_MODELS[name], download_root, in_memory)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/whisper/__init__.py", line 62, in _download\n    with urllib.request.urlopen(url) as source, open(download_target, "wb") as output:\n'
+        '  File "/usr/lib/python3.10/urllib/request.py", line 1351, in do_open\n    raise URLError(err)\n'
+        "urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>",
+        "Run whisper.load_model('base') once on the login node",
+        "HF_",
+    ),
+    (  # an optimizer stands beside the model that is moved
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train_db.py", line 191, in train\n    unet, optimizer, loader = accelerator.prepare(unet, optimizer, loader)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/accelerate/accelerator.py", line 912, in prepare_model\n    model = model.to(self.device)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/nn/modules/module.py", line 927, in to\n    return self._apply(convert)\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/nn/modules/module.py", line 579, in _apply\n    module._apply(fn)\n'
+        "RuntimeError: CUDA out of memory. Tried to allocate 16.00 MiB (GPU 0; 4.00 GiB total capacity; 3.36 GiB already allocated; 0 bytes free; 3.41 GiB reserved in total by PyTorch)",
+        "Train a LoRA or another adapter",
+        "Halve the batch size",
+    ),
+    (  # the only task of each of two hosts opens the port
+        "".join(
+            "Traceback (most recent call last):\n"
+            '  File "/opt/conda/lib/python3.8/site-packages/torch/distributed/run.py", line 752, in run\n    elastic_launch(\n'
+            '  File "/opt/conda/lib/python3.8/site-packages/torch/distributed/elastic/rendezvous/static_tcp_rendezvous.py", line 55, in next_rendezvous\n    self._store = TCPStore(\n'
+            "RuntimeError: The server socket has failed to listen on any local network address. The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).\n"
+            for _ in range(2)
+        )
+        + "srun: error: node43: task 0: Exited with exit code 1\nsrun: error: node44: task 1: Exited with exit code 1\n",
+        "Give each torchrun the number of nodes and the same endpoint: on 2 hosts",
+        "nothing that starts it again",
+    ),
+    (  # nothing tells of rights, the driver or a variable
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 4, in <module>\n    x = torch.zeros(1, device="cuda")\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/cuda/__init__.py", line 314, in _lazy_init\n    torch._C._cuda_init()\n'
+        "RuntimeError: No HIP GPUs are available",
+        "Run rocminfo in this shell",
+        "no card could be opened",
+    ),
+    (  # the driver is not there
+        "$ rocminfo\nROCk module is NOT loaded, possibly no GPU devices\n",
+        "Load the kernel's amdgpu module",
+        "usermod",
+    ),
+    (  # which build it is, only pip knows
+        "Traceback (most recent call last):\n"
+        '  File "C:\\own\\app.py", line 34, in <module>\n    import torch\n'
+        '  File "C:\\own\\venv\\lib\\site-packages\\torch\\__init__.py", line 148, in <module>\n    raise err\n'
+        'OSError: [WinError 126] The specified module could not be found. Error loading "C:\\own\\venv\\lib\\site-packages\\torch\\lib\\fbgemm.dll" or one of its dependencies.\n',
+        "Update torch 2.4.0, whose fbgemm.dll lacks libomp140.x86_64.dll, to 2.4.1; TAG is",
+        "whl/cu124",
     ),
     (  # no line of the reader's passes it
         "Traceback (most recent call last):\n"
@@ -2643,6 +2786,18 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_a_known_build_names_its_own_index(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if start.startswith("Update torch 2.4.0, whose"))
+    fix = first(f"PyTorch version: 2.4.0+cu118\n{text}", rules).fixes[0]
+    assert (fix.run or "").endswith("--index-url https://download.pytorch.org/whl/cu118")
+
+
+def test_what_loads_a_model_is_updated_together(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if "@st.cache_resource" in start)
+    runs = [fix.run or "" for fix in first(text, rules).fixes]
+    assert any(run.endswith(" -U sentence-transformers transformers accelerate") for run in runs)
 
 
 def test_a_wrapper_with_the_same_words_in_every_run_hands_on_its_cause(rules: RuleSet) -> None:

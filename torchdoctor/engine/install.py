@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from torchdoctor.engine import jetson, wheels
+from torchdoctor.engine import jetson, moved, wheels
 from torchdoctor.engine.commands import plain
 from torchdoctor.engine.conditions import as_text, order_key
 from torchdoctor.model import Fact, FactValue, State
@@ -32,6 +32,7 @@ FACTS = {
     "install.triton": "text: command that installs Triton for Windows in the release for this torch",
     "install.cudnn": "text: command that brings back the cuDNN that this torch was compiled with, alone",
     "install.graph": "text: command that installs the wheel of PyG or DGL for this torch",
+    "install.loader": "text: command that updates the package in event.loader with those that it loads with",
     "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
@@ -96,6 +97,8 @@ def command(name: str, seen: Mapping[str, frozenset[str]], ask: Callable[[str], 
         return _triton(name, seen, ask)
     if name == "install.cudnn":
         return _cudnn(name, seen, ask)
+    if name == "install.loader":
+        return moved.update(name, _pip(seen, ask), as_text(ask("event.loader")))
     if name == "install.graph":
         from torchdoctor.engine import graph_wheels
 

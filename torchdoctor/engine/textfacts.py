@@ -35,6 +35,7 @@ FACTS = {
     "event.makes_tensor": "bool: that line makes a tensor and says nowhere on which device",
     "event.raised_in": "text: package whose code raised, or called what raised in the standard library",
     "event.torch_called_by": "text: package that called torch: the one the user called, or the class's own",
+    "event.loader": "text: package that moved a model in the course of loading it, as the user had asked",
     "event.shadowing": "text: the user's own file that was taken where a module of that name was meant",
     "event.namesake": "text: the user's own file, named as a well-known module, that lacks what was asked",
     "event.clone": "text: the program of others that runs from its folder, and whose file raised",
@@ -243,7 +244,7 @@ def event_value(name: str, event: Event, transcript: Transcript) -> FactValue:
         return raiser.package or None if raiser is not None else None
     if key == "torch_called_by":
         return _torch_called_by(event.frames or frames, event.text)
-    if key in ("shadowing", "namesake", "clone", "plugin"):
+    if key in ("shadowing", "namesake", "clone", "plugin", "loader"):
         return _whose_file(key, event, frames, transcript)
     if key == "in_optimizer_step":
         return _in_optimizer_step(list(event.frames) or frames)
@@ -274,7 +275,7 @@ def _makes_tensor(code: str) -> bool:
 
 
 def _whose_file(key: str, event: Event, frames: list[Frame], transcript: Transcript) -> str | None:
-    """The user's file that another module stands behind, or the program of others whose file raised."""
+    """The user's file that another module stands behind, or the program or package of others at work."""
     if key in ("shadowing", "namesake"):
         imported = any(not frame.package and frame.function == "<module>" for frame in frames[1:])
         if not imported and not any(words in event.text[:1_000] for words in _LACKING):
@@ -282,9 +283,11 @@ def _whose_file(key: str, event: Event, frames: list[Frame], transcript: Transcr
         from torchdoctor.engine import shadow
 
         return (shadow.certain if key == "shadowing" else shadow.asked)(event, frames)
-    from torchdoctor.engine import checkout
+    from torchdoctor.engine import checkout, moved
 
     stack = event.frames or frames
+    if key == "loader":
+        return moved.loader(stack)
     if key == "clone":
         return checkout.clone(stack)
     return checkout.plugin(stack, _texts(transcript.events[max(0, event.id - 3) : event.id + 4]))

@@ -153,7 +153,7 @@ def stand_ins(statement: str, code: str) -> tuple[str, ...]:
 # what rules write in commands of the shell for a thing that only the reader knows
 _BLANKS = (
     r"(?<![\w$.-])(FILE|PACKAGE|PID|MAIN_PID|WORKER_PID|NODE|FIRST_NODE|MODEL|MODEL_FILE|GPU|JOBID|POD|CONTAINER"
-    r"|IMAGE|MOUNT|SYMBOL|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY|train\.py)(?!=|\w)"
+    r"|IMAGE|MOUNT|SYMBOL|TAG|OLDER_VERSION|YOUR_PACKAGE|YOUR_MODULE|URL_FROM_THE_MESSAGE|PATH_OF_THE_LIBRARY|train\.py)(?!=|\w)"
 )
 _PATTERN_OF_GREP = r"\b(?:grep|findstr)(?: -{1,2}[\w-]+| /\w)* (?:'[^']*'|\"[^\"]*\"|\S+)"
 

@@ -5,10 +5,10 @@ Sources: torch.hub and torch.utils.model_zoo (every torch), torchvision's and to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchdoctor.extract import Found
-from torchdoctor.model import Event, Transcript
+from torchdoctor.model import Event, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -20,6 +20,9 @@ FACTS: dict[str, str] = {
     "download.refused": "text: why Hugging Face's Hub refused: missing (it shows no such repository), gated, "
     "or token (the one that was sent is not valid)",
     "download.repo": "text: the repository that was asked of Hugging Face's Hub, as owner/name",
+    "download.folder": "text: where the library that downloads keeps its files, as ~/.cache/clip",
+    "download.call": "text: the call in the user's own code that led to the download",
+    "download.of_hub": "bool: Hugging Face's Hub, or a library that asks it, is in the message or the frames",
     "download.index": "text: the build whose index of torch's is the only one that pip looked in: cu121",
 }
 _INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
@@ -56,6 +59,15 @@ _REPO = (
     r"(?:/(?:resolve|revision|tree|raw)/|(?=[\s'\"),]|\.?$))"
 )
 _NEAR = 12  # events between the answer of the server and what is raised from it
+# by the file that downloads, where no line of the frames says it
+_KEEPS = {"whisper/__init__.py": "~/.cache/whisper", "torch/hub.py": "~/.cache/torch (TORCH_HOME)",
+          "torch/utils/model_zoo.py": "~/.cache/torch (TORCH_HOME)"}  # fmt: skip
+_IN_HOME = r"[\"'](?P<folder>~/[\w.-][\w./-]{1,100})[\"']"
+_ASK_HUB = frozenset({
+    "huggingface_hub", "transformers", "datasets", "diffusers", "sentence_transformers", "tokenizers", "timm",
+    "vllm", "sglang", "evaluate", "peft",
+})  # fmt: skip
+_MOST_OF_LINE = 100  # characters that a call may take in a sentence
 _LOADS = ("load_state_dict_from_url", "load_url")
 
 
@@ -109,6 +121,34 @@ def indexes(event: Event, transcript: Transcript) -> str:
     return found["index"] if found is not None else ""
 
 
+def _folder(frames: Sequence[Frame]) -> str | None:
+    """The folder below the home that a line on the way names, else that of a known file."""
+    for frame in reversed(frames):
+        named = pattern(_IN_HOME).search(frame.code) if "~/" in frame.code else None
+        if named is not None:
+            return named["folder"].rstrip("/")
+    files = [frame.file.replace("\\", "/") for frame in frames]
+    return next((folder for end, folder in _KEEPS.items() if any(f.endswith(f"/{end}") for f in files)), None)
+
+
+def _call(frames: Sequence[Frame]) -> str | None:
+    """``clip.load(name)`` of the user's innermost line outside the file that downloads."""
+    loader = next((frame for frame in reversed(frames) if frame.package != "python"), None)
+    own = [one for one in frames if not one.package and loader is not None and one.file != loader.file]
+    code = own[-1].code.strip() if own else ""
+    if not code or len(code) > _MOST_OF_LINE:
+        return None
+    import ast
+
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a part of a statement
+        return None
+    line = tree.body[0] if len(tree.body) == 1 else None
+    value = line.value if isinstance(line, (ast.Assign, ast.Expr)) else None
+    return ast.unparse(value) if isinstance(value, ast.Call) else None
+
+
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the failure's own download: the last that begins above it."""
     above = [one for one in transcript.events if one.id <= event.id and "Downloading" in one.text]
@@ -124,6 +164,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         frame.function for frame in event.frames if frame.package == "torch" and frame.function in _LOADS
     )
     yield "loads", next(loads, None)
+    if event.frames:
+        yield "folder", _folder(event.frames)
+        yield "call", _call(event.frames)
+    hub = "huggingface" in event.text or any(frame.package in _ASK_HUB for frame in event.frames)
+    yield "of_hub", hub
     asked = pattern(_TAGGED).search(event.text) if "from versions: " in event.text else None
     listed = asked["list"].replace("\n", " ").split(", ") if asked is not None else []
     fit = [one for one in listed if asked is not None and one.partition("+")[0] == asked["version"]]

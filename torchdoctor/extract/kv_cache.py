@@ -18,6 +18,8 @@ FACTS: dict[str, str] = {
     " share or the sizes are not printed",
     "kv_cache.weights_bytes": "int: what the weights took, as vLLM says, where memory ran out",
     "kv_cache.weights_fill": "bool: that is nine tenths of the card or more",
+    "kv_cache.missing_bytes": "int: how much more than the share of the GPU weights and the trial batch took,"
+    " by what vLLM says is left",
 }
 
 _NUMBER = r"(\d{1,6}(?:\.\d{1,6})?)"
@@ -30,6 +32,7 @@ _SOURCES = {
     "capacity": rf"total capacity of {_NUMBER} GiB",
     "weights": rf"Model loading took {_NUMBER} Gi?B",
     "graphs": rf"Estimated CUDA graph memory: {_NUMBER} GiB",
+    "missing": rf"Available KV cache memory: -{_NUMBER} GiB",
 }
 _PATTERNS = Patterns(_SOURCES)
 _MOST = 0.95
@@ -49,6 +52,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if "KV cache" not in event.text and "cache blocks" not in event.text:
         return
     told = _told(transcript)
+    if told.get("missing"):
+        yield "missing_bytes", int(told["missing"] * _GIB)
     share = told.get("share")
     if share is None:
         return
@@ -71,7 +76,7 @@ def _told(transcript: Transcript) -> dict[str, float]:
     """The figures of the log, each as it was printed last."""
     told: dict[str, float] = {}
     for event in transcript.events:
-        for name in ("share", "card", "weights", "graphs"):
+        for name in ("share", "card", "weights", "graphs", "missing"):
             for found in _PATTERNS[name].finditer(event.text[:4_000]):
                 value = amount(next(group for group in found.groups() if group))
                 if value:

@@ -38,6 +38,7 @@ FACTS: dict[str, str] = {
     "launcher.gloo_interface": "str: what GLOO_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.nccl_interface": "str: what NCCL_SOCKET_IFNAME is set to somewhere in the text",
     "launcher.rank_zeros": "int: how many processes, of two or more, failed to open the master port",
+    "launcher.first_nodes": "int: on how many hosts, two or more, srun's one task each opened the port",
     "launcher.too_many": "bool: more launchers of torchelastic than nodes ran at once",
     "launcher.alone": "str: why torchrun's nodes wait each for itself: no-endpoint or standalone",
     "launcher.only_host": "text: the only machine, of several, on which this file was not found",
@@ -183,6 +184,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     zeros = _rank_zeros(transcript)
     if zeros > 1:
         yield "rank_zeros", zeros
+        hosts, tasks = slurm.ended("\n".join(one.text for one in transcript.events if not one.quoted))
+        if 1 < hosts == tasks == zeros:
+            yield "first_nodes", hosts
     yield from _installations(event, transcript)
 
 

@@ -44,6 +44,7 @@ FACTS: dict[str, str] = {
     "oom.exceeds_card": "bool: the request alone is larger than the card",
     "oom.request_dominates": "bool: the request alone is a third of the card or more",
     "oom.grew": "bool: memory figures printed since the batch grew last went on rising after the first ones",
+    "oom.before_training": "bool: the weights of what is to be trained were being moved to the card",
     "oom.epochs_before": "int: epochs printed before the failure, since the batch grew",
     "oom.evaluation_with_grad": "bool: under a function named like validate, none in it trains, and no frame "
     "shows no_grad",
@@ -308,13 +309,15 @@ def _frames(event: Event, transcript: Transcript) -> list[Frame]:
 
 
 def _from_frames(frames: list[Frame]) -> Iterator[Found]:
-    places = [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
+    places = _places(frames)
     loading = any("torch/serialization.py:" in place for place in places)
     yield "loading_checkpoint", loading
     evaluates = _evaluates(frames)
     grad_off = any(mark in place for place in places for mark in GRAD_OFF)
     yield "evaluation_with_grad", evaluates and not grad_off
     yield "predicts_in", _predicts_in(frames)
+    if not evaluates and _moves_what_trains(frames):
+        yield "before_training", True
     if grad_off or any("no_grad" in frame.code or "inference_mode" in frame.code for frame in frames):
         yield "gradients_off", True
 
@@ -328,6 +331,21 @@ def _evaluates(frames: list[Frame]) -> bool:
         if trains is not evaluates:
             return evaluates
     return False
+
+
+def _moves_what_trains(frames: list[Frame]) -> bool:
+    """Is a module moved that is to be trained, by names of functions and files, or an optimizer beside it?"""
+    if not any(place.endswith("torch/nn/modules/module.py:_apply") for place in _places(frames)):
+        return False
+    own = [frame for frame in frames if not frame.package]
+    files = [frame.file.replace("\\", "/").rpartition("/")[2].removesuffix(".py") for frame in own]
+    names = [*files, *(frame.function for frame in own)]
+    trains = any(_PATTERNS["training"].search(name) for name in names)
+    return trains or any("ptimizer" in frame.code for frame in own)
+
+
+def _places(frames: list[Frame]) -> list[str]:
+    return [f"{frame.file}:{frame.function}".replace("\\", "/") for frame in frames]
 
 
 def _predicts_in(frames: list[Frame]) -> str | None:

@@ -74,7 +74,8 @@ _MARKS = "#\"'`\u201c\u201e\u00ab\u300c"
 _HEADS = (
     ("#/*<-;", _COMMENT),
     ("|", _ROW),
-    ("\"'", r"[\"'].{8,}[\"'],?$"),  # an item of a list in a program
+    # an item of a list in a program; hip prints what it asserts between the quotation marks of its own source
+    ("\"'", r"(?!\"hipError\w+: )[\"'].{8,}[\"'],?$"),
     ("\"'", r"([\"'])\S+ \S+ (?:(?!\1).)+\1 [a-z]+ [a-z]"),  # a message, and words on it
 )
 _TILDES = r" {0,3}~{3,} ?[\w.+-]*\s*$"  # a fence of Markdown; compilers and Python underline with them, too
