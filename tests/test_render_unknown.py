@@ -182,6 +182,11 @@ def test_an_exception_gets_the_step_of_its_class(kind: str | None, message: str,
         ("macos", Reading(ReadingKind.ENDED_OUTSIDE, name="SIGTERM"), "who asked it to end"),
         ("macos", Reading(ReadingKind.ENDED_OUTSIDE, "Slurm"), "sacct -j JOB"),
         ("linux", _build("missing-header", "knob.h"), "apt-file search knob.h"),
+        (
+            "dockerfile",
+            Reading(INSTALL, problem="setup-module-here", name="wheel"),
+            "`RUN pip install wheel`",
+        ),
     ],
 )
 def test_the_step_is_one_of_the_system(system: str | None, item: Reading, step: str) -> None:

@@ -15,6 +15,7 @@ from torchdoctor import catalog
 from torchdoctor.catalog import template
 from torchdoctor.catalog.linear import MAX_SOURCE, MAX_TEXT, complaint
 from torchdoctor.catalog.nearest import LEAST, MESSAGES, messages_text, nearest, normalised
+from torchdoctor.catalog.page import readable
 
 TOO_MANY_WAYS = [
     r"x(a{1,9}){1,50}b", r"x(a{0,5}){0,40}", r"x(a|a){0,40}b", r"x(a|ab){0,20}c", r"x(a?a){0,40}b",
@@ -86,6 +87,24 @@ def test_units(text: str, size: int) -> None:
 def test_matches_inside_a_longer_text_and_over_line_breaks() -> None:
     text = "prefix: could not be completed because the input is not \n   positive-definite (order 3)"
     assert find("the input is not positive-definite (order {order:int})", text) == {"order": 3}
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "value"),
+    [
+        (
+            "requires compiling PyTorch with {x:word}",
+            "requires compiling PyTorch with LAPACK. Please use",
+            "LAPACK",
+        ),
+        ("which was written by torch {x:version}", "which was written by torch 2.4.1.", "2.4.1"),
+        ("could not read the file {x:path}", "could not read the file /srv/a.pt, or", "/srv/a.pt"),
+        ("unknown key '{x:word}' in it", "unknown key 'module.' in it", "module."),
+    ],
+)
+def test_what_ends_a_sentence_is_no_part_of_the_last_value(source: str, text: str, value: str) -> None:
+    assert find(source, text) == {"x": value}
+    assert readable(template.parse(source).pattern) == source
 
 
 def test_doubled_braces_are_braces() -> None:

@@ -137,6 +137,18 @@ def test_the_prompt_tells_the_shell_of_windows(prompt: str, told: str) -> None:
     assert run == ('set "A=1" && python fit.py' if told == "cmd" else "$env:A = '1'; python fit.py")
 
 
+def test_bash_on_windows_gets_no_backslashes() -> None:
+    told = shell_of("user1@BOX MINGW64 ~/own\n$ python fit.py train\ndevice= cuda:0")
+    assert told == "bash"
+    windows, python = {"system": frozenset({"windows"})}, "C:\\py\\python.exe"
+    assert adapted("A=1 python train.py | grep x", windows, "own\\fit.py", python, told) == (
+        "A=1 python own/fit.py | grep x"
+    )
+    assert adapted("python -c 'print(1)'", windows, None, python, told) == "C:/py/python.exe -c 'print(1)'"
+    assert adapted(f"{python} -m pip list", windows, None, python, told) == "C:/py/python.exe -m pip list"
+    assert shell_of("costs $ 20 = a lot\n$ x = 1") == ""
+
+
 @pytest.mark.parametrize(
     ("run", "script", "told"),
     [
@@ -934,6 +946,7 @@ BY_VALUE = [
         "TypeError: 'list' object is not callable",
         "Find out what self.net is at this line",
         "None",
+    ),
     (  # less than nothing is left: a smaller cache would not fit either
         "INFO 12-07 23:24:24 [core.py:74] Initializing a V1 LLM engine (v0.10.1) with config: model='/srv/m'\n"
         "INFO 12-07 23:25:59 [gpu_worker.py:276] Available KV cache memory: -6.24 GiB\n"
@@ -1077,6 +1090,125 @@ BY_VALUE = [
         'OSError: [WinError 126] The specified module could not be found. Error loading "C:\\own\\venv\\lib\\site-packages\\torch\\lib\\fbgemm.dll" or one of its dependencies.\n',
         "Update torch 2.4.0, whose fbgemm.dll lacks libomp140.x86_64.dll, to 2.4.1; TAG is",
         "whl/cu124",
+    ),
+    (  # torch's own check of an extension's toolkit, which is there
+        "No CUDA runtime is found, using CUDA_HOME='C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.1'\n"
+        "Traceback (most recent call last):\n"
+        '  File "C:\\src\\knobs\\setup.py", line 9, in <module>\n    setup(\n'
+        '  File "C:\\env\\lib\\site-packages\\torch\\utils\\cpp_extension.py", line 383, in _check_cuda_version\n'
+        "    torch_cuda_version = packaging.version.parse(torch.version.cuda)\n"
+        '  File "C:\\env\\lib\\site-packages\\packaging\\version.py", line 195, in __init__\n'
+        "    match = self._regex.search(version)\n"
+        "TypeError: expected string or bytes-like object",
+        "Install the torch that was built for CUDA 12.1",
+        "flash-attn",
+    ),
+    (  # the same in an environment that pip made for the build
+        "Traceback (most recent call last):\n"
+        '  File "/tmp/pip-build-env-1x/overlay/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 383, in _check_cuda_version\n'
+        "    torch_cuda_version = packaging.version.parse(torch.version.cuda)\n"
+        '  File "/tmp/pip-build-env-1x/overlay/lib/python3.10/site-packages/packaging/version.py", line 195, in __init__\n'
+        "    match = self._regex.search(version)\n"
+        "TypeError: expected string or bytes-like object, got 'NoneType'",
+        "Install torch's CUDA build first, then this package without isolation",
+        "in the place of the CPU build",
+    ),
+    (  # the GPU has MAGMA in this message, and the CPU LAPACK
+        '  File "/srv/own/fit.py", line 3, in <module>\n    q, r = torch.linalg.qr(x)\n'
+        "RuntimeError: Calling torch.geqrf on a CPU tensor requires compiling PyTorch with LAPACK. Please use PyTorch built with LAPACK support.",
+        "Install torch's own wheel in the place of this build",
+        "on the CPU",
+    ),
+    (
+        '  File "/srv/own/fit.py", line 3, in <module>\n    c = torch.linalg.cholesky(x)\n'
+        "RuntimeError: Calling torch.linalg.cholesky on a CUDA tensor requires compiling PyTorch with MAGMA. Please use PyTorch built with MAGMA support.",
+        "Call torch.linalg.cholesky on the CPU",
+        "MAGMA.,",
+    ),
+    (  # a card that is too old gets no newer build, and there is no extension
+        "/env/torch/cuda/__init__.py:120: UserWarning:\n    Found GPU%d %s which is of cuda capability %d.%d.\n"
+        "    PyTorch no longer supports this GPU because it is too old.\n\n  warnings.warn(old_gpu_warn)\n"
+        "Traceback (most recent call last):\n"
+        '  File "/env/lib/python3.9/site-packages/torch/nn/modules/conv.py", line 442, in _conv_forward\n    return F.conv2d(input)\n'
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        "Run on the CPU, with the GPU hidden",
+        "xtension",
+    ),
+    (
+        "/env/torch/cuda/__init__.py:120: UserWarning:\n    Found GPU0 Tesla K80 which is of cuda capability 3.7.\n"
+        "    PyTorch no longer supports this GPU because it is too old.\n\n  warnings.warn(old_gpu_warn)\n"
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        "Install the build for CUDA 11.8",
+        "cu126",
+    ),
+    (
+        "/env/torch/cuda/__init__.py:120: UserWarning:\n    Found GPU0 Tesla K40c which is of cuda capability 3.5.\n"
+        "    PyTorch no longer supports this GPU because it is too old.\n\n  warnings.warn(old_gpu_warn)\n"
+        "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        "Run on the CPU, with this GPU hidden",
+        "whl/",
+    ),
+    (  # the cache of extensions can be moved, a folder of the reader's gets a letter
+        "ninja: error: Stat(C:/Users/user1/AppData/Local/torch_extensions/torch_extensions/Cache/py310_cu118/knobs/knobs.cuda.o): Filename longer than 260 characters\n",
+        "Build extensions in a short folder",
+        "drive letter",
+    ),
+    (
+        "ninja: error: Stat(E:/a/b/build/temp.win-amd64-cpython-39/Release/a/b/ops/knobs.obj): Filename longer than 260 characters\n"
+        "subprocess.CalledProcessError: Command '['ninja', '-v']' returned non-zero exit status 1.\n",
+        "Delete the folder build, give the folder of setup.py a drive letter",
+        "MAX_JOBS",
+    ),
+    (  # LibTorch's application and a setup script
+        "[ 50%] Building CXX object CMakeFiles/own-app.dir/own-app.cpp.o\nclang: error: unsupported option '-fopenmp'\n"
+        "make[2]: *** [CMakeFiles/own-app.dir/own-app.cpp.o] Error 1\n",
+        "Configure again in an empty build folder",
+        "setup.py",
+    ),
+    (
+        "building 'knobs._C' extension\nclang: error: unsupported option '-fopenmp'\nerror: command 'gcc' failed with exit status 1\n",
+        "Build with LLVM's own clang",
+        "CMake",
+    ),
+    (  # whose None it is, the frames tell
+        "Traceback (most recent call last):\n"
+        '  File "/env/lib/python3.11/site-packages/transformers/tokenization_utils_base.py", line 720, in as_tensor\n    return torch.tensor(value)\n'
+        "RuntimeError: Could not infer dtype of NoneType\n\n"
+        "The above exception was the direct cause of the following exception:\n\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ask.py", line 21, in <module>\n    inputs = tokenizer(prompt, return_tensors="pt")\n'
+        '  File "/srv/.cache/huggingface/modules/transformers_modules/tokenization_knob.py", line 408, in _encode_plus\n    return self.prepare_for_model(\n'
+        "ValueError: Unable to create tensor, you should probably activate truncation and/or padding with 'padding=True' 'truncation=True' to have batched tensors with the same length.\n",
+        "Fetch the tokenizer's own code again",
+        "padding",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ask.py", line 21, in <module>\n    inputs = tokenizer(prompt, return_tensors="pt")\n'
+        '  File "/env/lib/python3.11/site-packages/transformers/tokenization_utils_base.py", line 720, in as_tensor\n    return torch.tensor(value)\n'
+        "RuntimeError: Could not infer dtype of NoneType\n",
+        "Look at the ids without return_tensors",
+        "label",
+    ),
+    (  # the image's release stands in its tag, the host's nowhere
+        "user1@board:~$ sudo docker run -it --rm --runtime nvidia nvcr.io/nvidia/l4t-pytorch:r32.4.2-pth1.5-py3\n"
+        "root@board:/# python3\n>>> import torch\nTraceback (most recent call last):\n"
+        '  File "<stdin>", line 1, in <module>\n'
+        '  File "/usr/local/lib/python3.6/dist-packages/torch/__init__.py", line 93, in _load_global_deps\n    ctypes.CDLL(lib_path)\n'
+        "OSError: libnvToolsExt.so.1: cannot open shared object file: No such file or directory",
+        "Start an image of the host's own L4T release",
+        "nvidia-jetpack",
+    ),
+    (  # uv compares the glibc of the wheels with that of this system, and no Python has another
+        "error: Distribution `torch==2.7.0 @ registry+https://pypi.org/simple` can't be installed because it doesn't have a source distribution or wheel for the current platform\n\n"
+        "hint: You're on Linux (`manylinux_2_27_x86_64`), but `torch` (v2.7.0) only has wheels for the following platforms: `manylinux_2_28_aarch64`, `manylinux_2_28_x86_64`, `win_amd64`; consider adding your platform",
+        "Use a system or image with glibc 2.28 or newer: uv takes this one for 2.27",
+        "uv venv",
+    ),
+    (  # another processor is not a matter of glibc
+        "hint: You're on Linux (`manylinux_2_35_aarch64`), but `torch` (v2.7.0) only has wheels for the following platforms: `manylinux_2_28_x86_64`, `win_amd64`; consider adding your platform",
+        "Ask for another build of torch on this platform",
+        "glibc 2",
     ),
     (  # no line of the reader's passes it
         "Traceback (most recent call last):\n"

@@ -329,6 +329,16 @@ def test_quoted_and_recovered_failures_are_no_diagnoses(rules: RuleSet) -> None:
     assert any("continued after it" in note for note in report.notes)
 
 
+def test_code_of_an_archive_has_to_be_exported_again(rules: RuleSet) -> None:
+    words = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript"
+    archived = report_of(
+        rules, raised(0, "RuntimeError", f"{words}, serialized code (most recent call last):")
+    )
+    assert any("exported again" in note for note in archived.notes)
+    scripted = report_of(rules, raised(0, "RuntimeError", f"{words} (most recent call last):"))
+    assert not any("exported again" in note for note in scripted.notes)
+
+
 def test_binary_input_is_unreadable(rules: RuleSet) -> None:
     assert report_of(rules, form=Form.BINARY).outcome is Outcome.UNREADABLE
 

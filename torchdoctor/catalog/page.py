@@ -222,7 +222,11 @@ def readable(pattern: str) -> str:
         for kind, body in template.HOLES.items():
             if rest.startswith(body, start):
                 end = start + len(body)
-                end += rest.startswith("?", end)
+                end += (
+                    len(template.ENDING)
+                    if rest.startswith(template.ENDING, end)
+                    else rest.startswith("?", end)
+                )
                 end += rest.startswith(")", end) if named else 0
                 pieces.append(f"{{{named[1] if named else ''}:{kind}}}")
                 rest = rest[end:]

@@ -24,6 +24,10 @@ HOLES = {
     "rest": r".{0,200}",
 }
 
+# What ends a sentence is no part of the value before it: "built with LAPACK." has no library named "LAPACK.".
+ENDING = r"(?<![.,;])"
+_ENDED = ("version", "path", "word")
+
 # A hole that a template begins with starts where such a run starts: else every character of a long run would
 # be tried as a start.
 LEADING = {"path": r"(?<![^\s\"'<>|])", "word": r"(?<!\S)"}
@@ -105,8 +109,9 @@ def parse(source: str) -> Template:
             if name and (name in holes or not name.isidentifier()):
                 raise TemplateError(f"hole name {name!r} is repeated or no identifier")
             flush()
-            lazy = kind in ("rest", "word", "path") and end + 1 < len(folded)
-            body = HOLES[kind] + ("?" if lazy else "")
+            last = end + 1 == len(folded)
+            lazy = kind in ("rest", "word", "path") and not last
+            body = HOLES[kind] + ("?" if lazy else ENDING if last and kind in _ENDED else "")
             if name:
                 holes[name] = kind
                 body = f"(?P<{name}>{body})"

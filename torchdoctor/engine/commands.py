@@ -83,6 +83,8 @@ _THEN_SET = r"(?P<before>[^;&]+)(?:;| &&) (?P<set>(?:export|unset) [^;&|]+)$"
 # a command of several, which && or ; part outside of quotes
 _PART = r"((?:'[^']*'|\"[^\"]*\"|(?!\s*(?:&&|;))[^'\"])+)\s*(?:&&|;|$)\s*"
 _INTERPRETER = r"(?:[\w.:\\/~-]*[\\/])?python[\d.]*(?:\.exe)?(?= )"
+# Git's bash on Windows: its prompt stands alone on the line, under one that names the folder
+_BASH_PROMPT = r"(?m)^\$ [a-z]\S* [^\n=]"
 _WINDOWS_PROMPT = r"(?m)^\s*(?:\([\w.-]+\) ?)?(?P<ps>PS )?[A-Za-z]:\\[^<>|\n\"*?]{0,200}>"
 # what stands before a variable that is set, and between it and its value
 _TYPED = (
@@ -183,8 +185,12 @@ def adapted(
 ) -> str | None:
     """The command with the reader's script and pip; None where his shell has none like it.
 
-    ``shell``: cmd or powershell, where a prompt of Windows shows it.
+    ``shell``: cmd, powershell or bash, where a prompt on Windows shows it.
     """
+    if shell == "bash":  # which takes a backslash for its own sign
+        slashed = interpreter.replace("\\", "/")
+        command = command.replace(interpreter, slashed) if interpreter else command
+        interpreter, script = slashed, script and script.replace("\\", "/")
     others = command.replace(interpreter, "") if interpreter else command  # whose own path may name one
     if not search(_OTHER_ENVIRONMENT, others, "conda", "venv"):
         if "uv-project" in seen.get("python", ()) and (wish := pattern(_ADDED).fullmatch(command)):
@@ -210,7 +216,7 @@ def adapted(
         ):
             return None if _HOSTED & seen["runtime"] else _before_jupyter(command)
         return _in_cell(command, script)
-    if "windows" not in seen.get("system", ()):
+    if "windows" not in seen.get("system", ()) or shell == "bash":
         return command
     if pattern(_POSIX_ONLY).search(command):
         return None
@@ -316,9 +322,11 @@ def _settings(command: str) -> tuple[list[tuple[str, str]], str]:
 
 
 def shell_of(text: str) -> str:
-    """The shell of Windows whose prompt stands in a text; "" where none does."""
+    """The shell whose prompt stands in a text of Windows: cmd, powershell, or Git's bash; "" for none."""
     found = pattern(_WINDOWS_PROMPT).search(text) if ":\\" in text and ">" in text else None
-    return "" if found is None else "powershell" if found["ps"] else "cmd"
+    if found is None:
+        return "bash" if "$ " in text and pattern(_BASH_PROMPT).search(text) else ""
+    return "powershell" if found["ps"] else "cmd"
 
 
 def _for_windows(command: str, shell: str) -> str | None:

@@ -42,6 +42,12 @@ _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.STACK, EventKind.
 # a log that was written without its standard error is what a person has who wonders
 _NOTHING = "The input holds no text. Python writes its errors to standard error: train.py > train.log 2>&1"
 
+# what torch.jit.load runs is the code as it was saved
+_ARCHIVED = (
+    "The code ran out of a TorchScript archive: a change of the source takes effect when it is exported "
+    "again, and the paths are those of the machine that exported it"
+)
+
 
 def diagnose(transcript: Transcript, facts: FactBook, rules: RuleSet) -> Report:
     """The report on one transcript, of its last run, or of its last failure where that run only begins.
@@ -134,7 +140,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
 
         who = replace(with_resemblances(who, rules), system=_system(transcript))
     failed = outcome is not Outcome.NO_FAILURE
-    notes = [*transcript.notes, *foreign, *text_facts.notes]
+    notes = [*transcript.notes, *foreign, *text_facts.notes, *_of_archive(transcript)]
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
     notes.extend(unbuilt.values())
@@ -155,6 +161,13 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         got_over=bool(gone_by),
         open_end=bool(open_end),
     )
+
+
+def _of_archive(transcript: Transcript) -> tuple[str, ...]:
+    """The remark on code that TorchScript ran as it was saved, and that failed."""
+    mark = "Traceback of TorchScript, serialized code"
+    ran = any(mark in event.text for event in transcript.events if not event.quoted)
+    return (_ARCHIVED,) if ran else ()
 
 
 def _without_unbuilt(live: list[Finding], transcript: Transcript) -> tuple[list[Finding], dict[int, str]]:

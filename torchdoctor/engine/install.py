@@ -33,7 +33,7 @@ FACTS = {
     "install.cudnn": "text: command that brings back the cuDNN that this torch was compiled with, alone",
     "install.graph": "text: command that installs the wheel of PyG or DGL for this torch",
     "install.loader": "text: command that updates the package in event.loader with those that it loads with",
-    "install.found": "text: command that installs a build for the CUDA of the toolkit that the message names",
+    "install.found": "text: command that installs a build for the CUDA of the toolkit that the text names",
     "install.cpu": "text: command that installs the CPU build",
     "install.cu118": "text: command that installs the last build for CUDA 11.8, for drivers before 525",
     "install.cu126": "text: command that installs a build for CUDA 12.6, which has Maxwell to Hopper",
@@ -180,7 +180,7 @@ def _build(
         return _own(variant, seen, ask)
     tag = variant if variant.startswith("cu") else _cuda(ask, seen)
     if variant == "found":
-        tag = _of_toolkit(as_text(ask("match.found")))
+        tag = _of_toolkit(as_text(ask("match.found")) or as_text(ask("build.toolkit")))
     if variant != "torch" and not (tag and _runs(tag, ask)):
         return None
     if variant == "torch" and tag in _OLD:

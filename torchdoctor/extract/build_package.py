@@ -9,18 +9,22 @@ from torchdoctor.extract.torch_extensions import normal
 from torchdoctor.model import Event, Fact, Transcript
 from torchdoctor.patterns import pattern
 
+# a line that pip prints, with the seconds that BuildKit puts before it in its summary of a step
+_START = r"(?:^|\n)(?:\d{1,5}\.\d{1,3} )?\s*"
 _PACKAGE = (
     r"Failed to build `(?P<built>[A-Za-z][\w.-]*?)(?:[=@ ]\S*)?`"
     # pip -v, of the folder in which it ran what failed
     r"|(?:^|\n)\s*cwd: \S{0,200}/pip-install-\w{1,20}/(?P<unpacked>[A-Za-z][\w.-]*?)"
     r"(?:_[0-9a-f]{16,40})?/?(?:\s|$)"
-    r"|(?:^|\n)\s*Collecting (?:git\+https?://\S{1,200}/(?P<repository>[\w.-]+?)(?:\.git)?(?:@\S*)?(?:\s|$)"
+    rf"|{_START}Collecting "
+    r"(?:git\+https?://\S{1,200}/(?P<repository>[\w.-]+?)(?:\.git)?(?:@\S*)?(?:\s|$)"
     r"|(?P<collected>[A-Za-z][\w.-]*)(?![\w+:]))"
     r"|Getting requirements to build wheel|Preparing metadata "
 )
 # a name with its bounds, or an address; what stands in parentheses is who wanted it
 _COLLECTED = (
-    r"(?:^|\n)\s*Collecting (?:(?P<name>[A-Za-z][\w.-]*)(?P<extras>\[[\w,.-]+\])?(?![\w+:])"
+    rf"{_START}Collecting "
+    r"(?:(?P<name>[A-Za-z][\w.-]*)(?P<extras>\[[\w,.-]+\])?(?![\w+:])"
     r"(?P<bounds>(?:[<>=!~]=?=?[\w.*!+-]+,?)*)\s?(?:@ ?)?)?(?P<address>(?:git\+)?https?://[^\s)]+)?"
 )
 # pip install -e FOLDER

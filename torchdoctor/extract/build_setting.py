@@ -12,7 +12,7 @@ _FAILED = (
     "CompileError", "CalledProcessError", "CompilationError", "LinkError", "make: ***", "make[",
     "Failed building",
 )  # fmt: skip
-_TOOLKIT = r"(?:[\\/]CUDA[\\/]{1,2}v|/cuda-)(\d{1,2}\.\d)(?=[\\/])"
+_TOOLKIT = r"(?:[\\/]CUDA[\\/]{1,2}v|/cuda-)(\d{1,2}\.\d)(?=[\\/'\";:\s]|$)"
 
 
 def is_question(error: int, transcript: Transcript) -> bool:

@@ -25,6 +25,7 @@ FACTS: dict[str, str] = {
     "context.ranks": "int: how many ranks are named",
     "context.gfx": "text: architecture of the AMD card, as ROCm names it; unknown among several",
     "context.l4t": "text: release of a Jetson's Linux, as /etc/nv_tegra_release has it: 35.4.1",
+    "context.l4t_image": "text: the release that a container's image was made for, by its tag: 32.4.2",
     "context.tasks_per_node": "int: how many tasks of a node a job script or srun asks for",
     "context.gpus_per_task": "int: how many GPUs Slurm binds to each task; each sees these alone, from 0 on",
     "context.job": "text: number of the Slurm job; unknown among several",
@@ -192,6 +193,7 @@ _IN_TORCH = (
 )
 _BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
+_L4T_IMAGE = r"\bl4t-[a-z]{1,20}:r(3\d\.\d{1,2}(?:\.\d{1,2})?)\b"
 _RANKS_BY = (
     r"(?P<python>/(?!usr/bin/)[^\s'\",\[]{1,200}/bin/python[\d.]{0,6})(?:', '| )-m(?:', '| )"
     r"torch\.distributed\.(?:run|launch)\b"
@@ -360,6 +362,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     yield from _gfx(text)
     if (board := search(_L4T, text.text, "REVISION")) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
+    if (image := search(_L4T_IMAGE, text.text, "l4t-")) is not None:
+        yield Fact.known("context.l4t_image", image[1], text.source(image.start()))
     if len(services) == 1:
         yield Fact.known("context.service", services[0], "text")
     yield from slurm.asked_for(text.text)

@@ -111,7 +111,7 @@ class Codes:
     owed to frames above show it. There, code is a frame's only where all frames that wait for code are it.
     """
 
-    __slots__ = ("behind", "blind", "indent", "key", "known", "twice", "waiting", "woven")
+    __slots__ = ("behind", "blind", "indent", "key", "known", "said", "twice", "waiting", "woven")
 
     def __init__(self, headed: bool) -> None:
         self.behind: dict[_Key, set[str]] = {}  # the codes that came right behind a frame
@@ -120,6 +120,7 @@ class Codes:
         self.twice: set[_Key] = set()
         self.key: _Key = ("", None, "")
         self.indent = -1  # of the code that came last; -1 behind a frame
+        self.said = ""  # the code that came last
         self.woven = False
         self.blind = not headed  # a code may be that of one of two frames, or of one that is not shown
 
@@ -132,7 +133,7 @@ class Codes:
 
     def code(self, text: str, indent: int) -> None:
         first, same = self.indent < 0, self.indent == indent
-        self.indent = indent
+        self.indent, self.said = indent, text
         if first:
             self.behind.setdefault(self.key, set()).add(text)
         elif not self.waiting or not same or text[:1] in ")]}":

@@ -54,16 +54,14 @@ class Stream:
     # ------------------------------------------------------------------ feed
 
     def feed(self, line: Line) -> None:
-        reader = self.reader
-        if reader is not None:
+        while (reader := self.reader) is not None:
             taken = reader.take(line)
-            if taken == DONE:
-                self.close()
-            elif taken == PASS:
+            if taken == PASS:
                 self.single(line)
+            if taken != DONE:
                 return
-            else:
-                return
+            self.reader = None
+            reader.close()  # what it gives back may open another one, which gets the line then
         self.start(line)
 
     def chains(self, text: str) -> bool:
@@ -91,8 +89,8 @@ class Stream:
             self.feed(line)
 
     def close(self) -> None:
-        reader, self.reader = self.reader, None
-        if reader is not None:
+        while (reader := self.reader) is not None:
+            self.reader = None
             reader.close()
 
     # ----------------------------------------------------------------- start

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 HEADER = "Traceback (most recent call last)"
 TAKEN, PASS, DONE = 1, 2, 3
 _FOREIGN_LIMIT = 8
+_MARKED = "<--- HERE"
 _QUOTES = ('"""', "'''")
 _CHAINS = (
     ("The above exception was the direct cause of the following exception", RelationKind.CAUSE),
@@ -193,7 +194,9 @@ class TracebackReader:
     def _code(self, line: Line, stripped: str) -> int:
         self.foreign = 0
         code, _, more = stripped.rstrip().partition(FILE)
-        if not code.strip("^~- "):
+        if not code.removesuffix(_MARKED).strip("^~- "):
+            if code.endswith(_MARKED):  # under the line that failed, of several that TorchScript quotes
+                self.draft.frames[-1] = with_code(self.draft.frames[-1], self.codes.said)
             return TAKEN
         self.codes.code(code, len(line.body) - len(stripped))
         if not self.draft.frames[-1].code:

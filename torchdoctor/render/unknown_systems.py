@@ -91,6 +91,12 @@ def _image_step(item: Reading) -> str:
         return f"Install the development files that bring {name} before that step, {installs}."
     if kind is ReadingKind.BUILD_FAILED and problem == "cmake-too-new":
         return f"Let CMake go on, with `ENV CMAKE_POLICY_VERSION_MINIMUM={name}` before that step."
+    if kind is ReadingKind.INSTALL_FAILED and problem == "setup-module-here":
+        pip = f"{item.place} -m pip" if item.place else "pip"
+        return (
+            f"Install {name} in a line before that step, `RUN {pip} install {name}`, and leave the "
+            "step as it is: without isolation pip brings no tools itself."
+        )
     if kind is ReadingKind.INSTALL_FAILED and problem == "managed":
         return "Start from an image whose Python is not the system's, `FROM python:3.12`, or make a venv."
     return ""
