@@ -898,6 +898,15 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # tensors of earlier cells, beyond the card itself
+        "OutOfMemoryError                          Traceback (most recent call last)\n"
+        'Cell In[4], line 3\n----> 3 model = model.to("cuda")\n\n'
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 112.00 MiB. GPU 0 has a total capacity of 8.00 GiB of which "
+        "0 bytes is free. Of the allocated memory 22.33 GiB is allocated by PyTorch, and 199.02 MiB is reserved by PyTorch "
+        "but unallocated.",
+        "Restart the kernel, and run only the cells that this one needs: 22.33 GiB are held",
+        "LD_LIBRARY_PATH",
+    ),
     (  # the last axis holds the features, whatever batch_first says
         "RuntimeError: input.size(-1) must be equal to input_size. Expected 2, got 256",
         "Put the features last, 2 of them, or build the layer with input_size=256",

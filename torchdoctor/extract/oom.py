@@ -39,6 +39,7 @@ FACTS: dict[str, str] = {
     "oom.fragmented": "bool: what is free, on the card and in the allocator's pieces, adds up to the "
     "request, and the pieces to 5 % of what it holds",
     "oom.short": "bool: less was free on the card than was asked for; unknown where the report shows more",
+    "oom.spilled": "bool: torch holds more than the card has; Windows lends it memory of the system",
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
     "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
     "oom.exceeds_card": "bool: the request alone is larger than the card",
@@ -272,6 +273,9 @@ class _Numbers:
             share = f"{in_units(want)} of {in_units(total)}"
             yield "exceeds_card", want > total, share
             yield "request_dominates", 3 * want >= total, share
+        if total is not None and self.allocated_bytes is not None:
+            held = f"{in_units(self.allocated_bytes)} of {in_units(total)} in tensors"
+            yield "spilled", self.allocated_bytes > total, held
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
