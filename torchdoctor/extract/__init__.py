@@ -55,6 +55,7 @@ NAMESPACES = {
     "kv_cache": "kv_cache",
     "newer": "newer",
     "wheel": "wheel_file",
+    "apptainer": "apptainer",
 }
 
 
