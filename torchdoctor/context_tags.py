@@ -11,8 +11,8 @@ TAGS: dict[str, tuple[str, ...]] = {
     "device": ("nvidia", "amd", "intel", "apple"),
     "board": ("desktop", "jetson", "aarch64"),
     "runtime": (
-        "docker", "compose", "dockerfile", "podman", "kubernetes", "slurm", "ray", "colab", "kaggle",
-        "jupyter", "ci", "modules",
+        "docker", "compose", "dockerfile", "podman", "apptainer", "kubernetes", "slurm", "ray", "colab",
+        "kaggle", "jupyter", "ci", "modules",
     ),
     "python": ("venv", "conda", "uv", "uv-project", "system-python", "embedded", "32-bit"),
     "phase": (

@@ -1219,6 +1219,138 @@ BY_VALUE = [
         "Ask for another build of torch on this platform",
         "glibc 2",
     ),
+    (  # a release that takes ROCm 7.12 for 8.2; Windows is another reader's
+        "(lab) $ python -m lab.quantise --bits 8\n"
+        "bitsandbytes library load error: Configured ROCm binary not found at /srv/own/lab/lib/python3.12/site-packages/bitsandbytes/libbitsandbytes_rocm82.so\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/lab/lib/python3.12/site-packages/bitsandbytes/cextension.py", line 320, in <module>\n'
+        "    lib = get_native_library()\n"
+        "          ^^^^^^^^^^^^^^^^^^^^\n"
+        '  File "/srv/own/lab/lib/python3.12/site-packages/bitsandbytes/cextension.py", line 288, in get_native_library\n'
+        '    raise RuntimeError(f"Configured {BNB_BACKEND} binary not found at {cuda_binary_path}")\n'
+        "RuntimeError: Configured ROCm binary not found at /srv/own/lab/lib/python3.12/site-packages/bitsandbytes/libbitsandbytes_rocm82.so\n",
+        "Install bitsandbytes 0.50 or later",
+        "Windows",
+    ),
+    (  # Python's own releases decide, too
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/bench/run.py", line 41, in <module>\n'
+        "    net = torch.jit.load(path)\n"
+        '  File "/usr/local/lib/python3.6/site-packages/torch/jit/_serialization.py", line 164, in load\n'
+        "    cu, f.read(), map_location, _extra_files\n"
+        "RuntimeError: \n"
+        "Unknown builtin op: aten::_upsample_bilinear2d_aa.\n"
+        "Could not find any similar ops to aten::_upsample_bilinear2d_aa. This op may not exist or may not be currently supported in TorchScript.\n"
+        ":\n"
+        '  File "/home/u/user1/miniconda3/lib/python3.9/site-packages/torch/nn/functional.py", line 3946\n'
+        "        return torch._C._nn._upsample_bilinear2d_aa(input, output_size, align_corners, scale_factors)\n"
+        "               ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE\n"
+        'Serialized   File "code/__torch__/torch/nn/functional.py", line 77\n'
+        "    _3 = torch._upsample_bilinear2d_aa(input, output_size, align_corners, scale_factors)\n"
+        "         ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE\n",
+        "Load it with Python 3.9 or later",
+        "aa. ",
+    ),
+    (  # the host has the driver, and Docker is not what runs
+        "user1@node07 ~/work $ nvidia-smi\n"
+        "Tue Mar  4 09:12:44 2025\n"
+        "+-----------------------------------------------------------------------------------------+\n"
+        "| NVIDIA-SMI 550.90.07              Driver Version: 550.90.07      CUDA Version: 12.4     |\n"
+        "|-----------------------------------------+------------------------+----------------------+\n"
+        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
+        "|=========================================+========================+======================|\n"
+        "|   0  NVIDIA L40S                    On  |   00000000:41:00.0 Off |                    0 |\n"
+        "+-----------------------------------------+------------------------+----------------------+\n"
+        'user1@node07 ~/work $ apptainer exec --nv image.sif bash -lc "python /opt/job/embed.py"\n'
+        "Traceback (most recent call last):\n"
+        '  File "/opt/job/embed.py", line 9, in <module>\n'
+        '    x = torch.zeros(4, device="cuda")\n'
+        '  File "/opt/conda/lib/python3.10/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
+        "    torch._C._cuda_init()\n"
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx\n",
+        "Bind the driver's libraries into the container yourself",
+        "docker",
+    ),
+    (  # nothing binds a driver
+        "user1@node07 ~/work $ singularity exec embed.sif python embed.py\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/work/embed.py", line 9, in <module>\n'
+        '    x = torch.zeros(4, device="cuda")\n'
+        '  File "/opt/conda/lib/python3.10/site-packages/torch/cuda/__init__.py", line 293, in _lazy_init\n'
+        "    torch._C._cuda_init()\n"
+        "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed a driver from http://www.nvidia.com/Download/index.aspx\n",
+        "Start the container with --nv",
+        "docker",
+    ),
+    (  # the same command without the option worked
+        "user1@lab3:~/probe$ apptainer exec torch_amd.sif python see_gpu.py\n"
+        "True\n"
+        "user1@lab3:~/probe$ apptainer exec --rocm torch_amd.sif python see_gpu.py\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/probe/see_gpu.py", line 1, in <module>\n'
+        "    import torch\n"
+        '  File "/opt/conda/lib/python3.9/site-packages/torch/__init__.py", line 202, in <module>\n'
+        "    from torch._C import *  # noqa: F403\n"
+        "ImportError: librocm_smi64.so.5: cannot open shared object file: No such file or directory\n",
+        "Leave --rocm out",
+        "pip",
+    ),
+    (  # an image of Apptainer's, in which nothing can be installed
+        "user1@lab3:~/probe$ apptainer exec --rocm torch_amd.sif python see_gpu.py\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/probe/see_gpu.py", line 1, in <module>\n'
+        "    import torch\n"
+        '  File "/opt/conda/lib/python3.9/site-packages/torch/__init__.py", line 202, in <module>\n'
+        "    from torch._C import *  # noqa: F403\n"
+        "ImportError: librocm_smi64.so.6: cannot open shared object file: No such file or directory\n",
+        "Try it without --rocm",
+        "pip",
+    ),
+    (  # the others had nothing more to do
+        "dealer   | Traceback (most recent call last):\n"
+        'dealer   |   File "/app/start_dealer.py", line 31, in <module>\n'
+        "dealer   |     main()\n"
+        'dealer   |   File "/app/start_dealer.py", line 24, in main\n'
+        "dealer   |     deal(shares=64)\n"
+        'dealer   |   File "/app/dealer.py", line 52, in deal\n'
+        "dealer   |     dist.send(share, dst=party)\n"
+        'dealer   |   File "/usr/local/lib/python3.9/site-packages/torch/distributed/distributed_c10d.py", line 1295, in send\n'
+        "dealer   |     default_pg.send([tensor], dst, tag).wait()\n"
+        "dealer   | RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [172.21.0.3]:41877\n"
+        "party0 exited with code 0\n"
+        "party1 exited with code 0\n"
+        "dealer exited with code 1\n",
+        "Let all processes exchange equally many messages",
+        "torchrun",
+    ),
+    (  # the line of two ranks that wrote at once
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/vid/train.py", line 88, in <module>\n'
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/vid/train.py", line 88, in <module>\n'
+        "    main()\n"
+        '  File "/home/u/user1/vid/train.py", line 71, in main\n'
+        "    main()\n"
+        '  File "/home/u/user1/vid/train.py", line 71, in main\n'
+        "    metrics = validate(model, loader)\n"
+        '  File "/home/u/user1/vid/val.py", line 30, in validate\n'
+        "    metrics = validate(model, loader)\n"
+        '  File "/home/u/user1/vid/val.py", line 30, in validate\n'
+        '    clip = out["clip_ids"].removeprefix("clip_")\n'
+        "AttributeError: 'list' object has no attribute 'removeprefix'\n"
+        '    clip = out["clip_ids"].removeprefix("clip_")\n'
+        "AttributeError: 'list' object has no attribute 'removeprefix'\n",
+        "Take .removeprefix of each element of out['clip_ids']",
+        "None",
+    ),
+    (  # a type of Python's own
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/vid/train.py", line 52, in <module>\n'
+        '    total += stats["loss"].item()\n'
+        "AttributeError: 'float' object has no attribute 'item'\n",
+        "Find out where stats['loss'] gets its value",
+        "None",
+    ),
     (  # no line of the reader's passes it
         "Traceback (most recent call last):\n"
         '  File "/srv/own/chat.py", line 31, in <module>\n    out = model(**inputs)\n'

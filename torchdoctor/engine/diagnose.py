@@ -116,7 +116,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     mark_own_ends(live, transcript)
     live = without_own_code(live, transcript)
     live, unbuilt = _without_unbuilt(live, transcript)
-    live = [one for one in live if one.rule.id == INTERRUPTED or not waited_by_chance(one, transcript)]
+    live = [one for one in live if _tells_who(one) or not waited_by_chance(one, transcript)]
     strange = suspect.unexplained(transcript, {number for finding in live for number in finding.events()})
     strange = [one for one in strange if one.id not in unbuilt]
     live = without_past(live, strange, transcript)
@@ -168,6 +168,11 @@ def _of_archive(transcript: Transcript) -> tuple[str, ...]:
     mark = "Traceback of TorchScript, serialized code"
     ran = any(mark in event.text for event in transcript.events if not event.quoted)
     return (_ARCHIVED,) if ran else ()
+
+
+def _tells_who(finding: Finding) -> bool:
+    """Does it tell that somebody or something stopped the run, and not where its stack stood?"""
+    return finding.rule.id == INTERRUPTED or finding.rule.family == "scheduler"
 
 
 def _without_unbuilt(live: list[Finding], transcript: Transcript) -> tuple[list[Finding], dict[int, str]]:

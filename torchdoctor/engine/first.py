@@ -9,6 +9,7 @@ from torchdoctor.engine.echo import PEER_CAUSES, STORE_LOST
 from torchdoctor.engine.ends import ABORT, CRASH_SIGNALS, OWN_SIGNALS, SENT_SIGNALS, End, ends
 from torchdoctor.engine.frames import SPAWNED, outers
 from torchdoctor.engine.select import INTERRUPTED
+from torchdoctor.extract.given import machine
 from torchdoctor.extract.nccl_ranks import GIVE_UP
 from torchdoctor.model import ONLY_RANK, Event, EventKind, FirstFailure, Role, Transcript
 from torchdoctor.number import count
@@ -118,7 +119,8 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
         from torchdoctor.extract.hang import strays
 
         places, stacks, told = positions(transcript), strays(transcript), whom(transcript)
-    spawned = _spawned(nobodys, transcript) if nobodys is not None else None
+    # on another machine than the first, what it spawned has other numbers as ranks
+    spawned = _spawned(nobodys, transcript) if nobodys is not None and not machine(transcript) else None
     return Incident(
         own,
         echoes,

@@ -32,6 +32,8 @@ _NAMED = (
 )
 _INSTALLERS = r"\b(?:pip install|uv|conda|apt-get)\b"
 _CONTAINERS = frozenset({"docker", "podman", "kubernetes"})
+# where a .sif has the Python of its own; a user's lies in a folder that is bound
+_OF_IMAGE = r"/(?:usr|opt|root|venv|app|workspace|env)/"
 _INTO = r"\bpip (?:un)?install\b"
 _IMAGE = r"\b(?:images?|Dockerfile)\b"
 # a container's own program never ran: there is no Python in which a check could
@@ -50,6 +52,12 @@ class Advice:
         self._script = str(script.value) if script.state is State.KNOWN else None
         interpreter = self._ask(best)("context.interpreter")
         self._interpreter = commands.plain(interpreter.value if interpreter.state is State.KNOWN else "")
+        apptainer = "apptainer" in self._seen.get("runtime", frozenset())
+        self._sealed = apptainer and (
+            not self._interpreter or bool(search(rf"^{_OF_IMAGE}", self._interpreter, "/"))
+        )
+        if self._sealed:  # the host has no such path
+            self._interpreter = ""
 
     def _ask(self, place: Occurrence) -> Callable[[str], Fact]:
         return partial(self._facts.fact, event=place.event, captures=place.captures)
@@ -128,6 +136,13 @@ class Advice:
         blanks = "" if is_python(run or "") else to_put_in(run, f"{fix.do} {self.program}", "")
         do = commands.of_program(launch.local_rank(fix.do, lambda: self._launch), self._seen)
         do += where or restarts(fix.do, run or "") or lasts(fix.do, run or "", self._seen)
+        if (
+            self._sealed
+            and fix.run
+            and run is None
+            and search(_INSTALLERS, fix.run, "pip", "uv", "conda", "apt")
+        ):
+            do += " It belongs into the definition file of the image: a .sif is read-only."
         if where and launch.of_image(run or "", self._seen) and not self._known("context.container").value:
             run = None  # the text shows no shell inside
         return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
@@ -208,9 +223,9 @@ class Advice:
         return text.state is State.KNOWN and search(_OF_ROOT, str(text.value), "/root/") is not None
 
     def _is_frozen(self, command: str) -> bool:
-        """Would it install into the store of Nix, where torch lies, and which only Nix writes?"""
+        """Would it install into an image of Apptainer's or the store of Nix, which only builds write?"""
         frames = self._ask(self._places[0])("event.frames")
-        store = frames.state is State.KNOWN and "/nix/store/" in str(frames.value)
+        store = self._sealed or (frames.state is State.KNOWN and "/nix/store/" in str(frames.value))
         return store and search(_INSTALLERS, command, "pip", "uv", "conda", "apt") is not None
 
     @property

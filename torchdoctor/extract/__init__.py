@@ -56,6 +56,7 @@ NAMESPACES = {
     "newer": "newer",
     "wheel": "wheel_file",
     "port": "port",
+    "apptainer": "apptainer",
 }
 
 

@@ -91,6 +91,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "Removing intermediate container",
     ),
     "podman": ("podman run", "podman exec"),
+    "apptainer": (  # and Singularity, as it was called
+        "apptainer exec", "apptainer run", "apptainer shell", "singularity exec", "singularity run",
+        "singularity shell", "/.singularity.d/", "Apptainer> ", "Singularity> ",
+    ),
     "kubernetes": (
         "KUBERNETES_", "kubectl ", "OOMKilled", "CrashLoopBackOff", "kubelet", "kubepods",
         "/var/run/secrets/", ".svc.cluster.local", "If this is a GPU node", "nvidia.com/gpu.", "amd.com/gpu.",
@@ -237,7 +241,7 @@ _SPELLINGS = (
     ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
 # where programs run on no other system
-_OF_LINUX = ("slurm", "modules", "kubernetes", "podman", "colab", "kaggle")
+_OF_LINUX = ("slurm", "modules", "kubernetes", "podman", "apptainer", "colab", "kaggle")
 # where the files of users and programs lie, from the root; /usr/local, /opt and /tmp are on Macs, too
 _PLACES = {
     "windows": r"[A-Za-z]:[\\/]|[^/]*\\",
@@ -453,6 +457,9 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.setdefault("colab", at)
     if not system and (tag := next((tag for tag in _OF_LINUX if tag in runtime), "")):
         system["linux"] = runtime[tag]
+    if "apptainer" in runtime:  # whose images may be made of Docker's, with their paths
+        for other in ("docker", "compose", "podman"):
+            runtime.pop(other, None)
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
         _only(runtime, "dockerfile", runtime["dockerfile"])
     if (

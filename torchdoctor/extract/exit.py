@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, once_a_text
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, TELLING, ZSH
@@ -15,6 +15,7 @@ FACTS: dict[str, str] = {
     "exit.signal": "str: the signal behind it, as SIGKILL; absent when the process ended by itself",
     "exit.local_rank": "int: local rank of the process that ended first, where the launcher names one",
     "exit.pid": "int: its process id",
+    "exit.done": "text: the other services of docker compose, where all left with code 0 and this failed",
 }
 
 SIGNALS = {
@@ -67,6 +68,8 @@ _FORMS = (
 )
 # a line of a shell: "Killed", "bash: line 1: 4711 Segmentation fault (core dumped) python train.py"
 _SHELL = rf"(?:^|: *|\d +)(?P<word>{'|'.join(ENGLISH)})(?: *: \d+)?(?: +\(core dumped\)|\s|$)"
+_COMPOSE = r"(?P<service>[\w.-]{1,80}) exited with code (?P<code>\d{1,3})\s*$"
+_FEW = 4  # names in a sentence
 _MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
 _SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
 
@@ -83,6 +86,8 @@ def signal_of(code: int) -> str | None:
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of a message that says how a process ended; nothing for any other."""
     text = event.text
+    if done := _done(event, transcript):
+        yield "done", ", ".join(done)
     if "exitcode" in text:
         found = list(_from_torchrun(text))
         if found:
@@ -103,6 +108,22 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             signal = ZSH[zsh["word"]] if zsh is not None else _abroad(text.strip())
             if signal is not None:
                 yield "signal", signal
+
+
+def _done(event: Event, transcript: Transcript) -> list[str]:
+    """The services that had nothing more to do, where docker compose tells the ends of all."""
+    codes = _services(transcript)
+    others = [name for name in codes if name != event.stream]
+    failed = codes.get(event.stream, "0") != "0"
+    return others if failed and 0 < len(others) <= _FEW and all(codes[name] == "0" for name in others) else []
+
+
+@once_a_text
+def _services(transcript: Transcript) -> dict[str, str]:
+    """The exit code of each service, by docker compose."""
+    told = (event for event in transcript.events if " exited with code " in event.text[:120])
+    found = (pattern(_COMPOSE).match(event.text) for event in told)
+    return {one["service"]: one["code"] for one in found if one is not None}
 
 
 def _abroad(text: str) -> str | None:

@@ -46,6 +46,7 @@ _LAUNCHED = (
     r"(?:^|[ /])(?:torchrun|accelerate launch|deepspeed|torch\.distributed\.(?:run|launch)) [^\n]{0,300}?"
     r"[\w.-]+\.py [^\n]{0,300}?(?P<rank>--local[_-]rank[ =]\d{1,4})(?=\s|$)"
 )
+_MACHINE = r"[\w.-]+\.py [^\n]{0,600}?--(?:node[-_]?|machine[-_]?)?rank[ =](?P<rank>\d{1,4})(?=\s|$)"
 _PORT = r"(?:\btorchrun|\btorch\.distributed\.run) (?:\S+ ){0,12}?(?P<port>--master[-_]port)[ =]\d"
 _OUTPUT_DIR = r"\boutput[-_]dir(?:'?, '|\"?, \"|[\"']?: ?[\"']?|=[\"']?| )(?P<dir>\.{0,2}/[\w./@+-]{1,300})"
 _HALF = (
@@ -106,6 +107,14 @@ def _launch(transcript: Transcript) -> dict[str, str | bool]:
         if "rank" in text and (line := pattern(_LAUNCHED).search(text)) is not None:
             found["rank"] = line["rank"]
     return found
+
+
+@once_a_text
+def machine(transcript: Transcript) -> int | None:
+    """The number that a command gives to a program which spawns its ranks itself: it is the machine's."""
+    texts = (event.text[:_CHARS] for event in transcript.events)
+    found = (pattern(_MACHINE).search(text) for text in texts if "rank" in text and ".py" in text)
+    return next((int(one["rank"]) for one in found if one is not None), None)
 
 
 @once_a_text

@@ -274,8 +274,8 @@ class _Numbers:
             yield "exceeds_card", want > total, share
             yield "request_dominates", 3 * want >= total, share
         if total is not None and self.allocated_bytes is not None:
-            held = f"{in_units(self.allocated_bytes)} of {in_units(total)} in tensors"
-            yield "spilled", self.allocated_bytes > total, held
+            tensors = f"{in_units(self.allocated_bytes)} of {in_units(total)} in tensors"
+            yield "spilled", self.allocated_bytes > total, tensors
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)

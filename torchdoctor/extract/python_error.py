@@ -344,7 +344,7 @@ def _own(event: Event, kind: str) -> bool:
     """Did the user's own line raise it, or Python over that line?"""
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         return bool(event.frames) and not event.frames[-1].package
-    frame = _raised_at(event)
+    frame = _raised_at(event) if kind != "KeyboardInterrupt" else None  # a signal's, whoever raises it
     if frame is None or (frame.file == "<string>" and of_setup_script(event)):
         return False
     if frame.code and pattern(_RAISES).match(frame.code):

@@ -108,10 +108,24 @@ class Codes:
 
     Python writes a traceback line by line, so processes that share a pipe put the frame of one before the
     code of the other. A frame that was printed twice in a row, a frame with two codes, and codes that are
-    owed to frames above show it. There, code is a frame's only where all frames that wait for code are it.
+    owed to frames above show it. There, code is a frame's only where all frames that wait for code are it, or
+    where each frame came as often and there are as many codes: each process prints both in the stack's order.
     """
 
-    __slots__ = ("behind", "blind", "indent", "key", "known", "said", "twice", "waiting", "woven")
+    __slots__ = (
+        "behind",
+        "blind",
+        "headed",
+        "indent",
+        "key",
+        "known",
+        "order",
+        "said",
+        "texts",
+        "twice",
+        "waiting",
+        "woven",
+    )
 
     def __init__(self, headed: bool) -> None:
         self.behind: dict[_Key, set[str]] = {}  # the codes that came right behind a frame
@@ -123,12 +137,16 @@ class Codes:
         self.said = ""  # the code that came last
         self.woven = False
         self.blind = not headed  # a code may be that of one of two frames, or of one that is not shown
+        self.headed = headed
+        self.order: dict[_Key, int] = {}  # how often each frame came, in the order of their first time
+        self.texts: dict[str, None] = {}  # the codes, in that order
 
     def frame(self, frame: Frame) -> None:
         key = (frame.file, frame.line, frame.function)
         if key == self.key and self.indent < 0:
             self.twice.add(key)
         self.key, self.indent = key, -1
+        self.order[key] = self.order.get(key, 0) + 1
         self.waiting.append(key)
 
     def code(self, text: str, indent: int) -> None:
@@ -145,6 +163,7 @@ class Codes:
             self._belongs(part)
 
     def _belongs(self, text: str) -> None:
+        self.texts[text] = None
         whose = next((key for key in self.waiting if text in self.known.get(key, ())), None)
         if whose is None and self.waiting:
             whose = self.waiting[-1]
@@ -154,12 +173,20 @@ class Codes:
         if whose is not None:
             self.waiting.remove(whose)
 
+    def _in_order(self) -> dict[_Key, set[str]]:
+        """The code of each frame where several processes printed one and the same stack; else nothing."""
+        times = set(self.order.values())
+        if not self.headed or times == {1} or len(times) > 1 or len(self.texts) != len(self.order):
+            return {}
+        return {key: {text} for key, text in zip(self.order, self.texts, strict=True)}
+
     def sure(self, frames: list[Frame]) -> list[Frame]:
         """The frames, without code that may be another process's."""
         differ = any(len(codes) > 1 for codes in self.behind.values())
         if not self.woven and not differ and self.twice.isdisjoint(self.behind):
             return frames
         known = {} if any(len(codes) > 1 for codes in self.known.values()) else self.known
+        known = self._in_order() or known
         return [
             with_code(frame, "".join(known.get((frame.file, frame.line, frame.function), ())))
             for frame in frames

@@ -29,6 +29,8 @@ _LONGEST = 600  # characters of a line that are looked at
 _WRITABLE = (EventKind.LOG, EventKind.KERNEL_LOG, EventKind.SCHEDULER, EventKind.LAUNCHER)
 
 # what has a form that only programs give it
+# a record of AMD's runtime (AMD_LOG_LEVEL): level, file, line, microseconds
+_OF_HIP = r":\d:[\w.]{1,60} *: ?\d{1,6} *: +\d{1,16} us:"
 _PRINTED = (
     EventKind.STACK,
     EventKind.LAUNCHER,
@@ -217,6 +219,7 @@ def shows_output(events: Sequence[Event]) -> bool:
         or event.kind in _PRINTED
         or (event.kind is EventKind.KERNEL_LOG and pattern(SINCE_BOOT).match(event.text) is not None)
         or (event.kind is EventKind.LOG and moves(event.text))
+        or (event.text[:1] == ":" and pattern(_OF_HIP).match(event.text) is not None)
         for event in events
     )
 

@@ -18,6 +18,8 @@ from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
 
 if TYPE_CHECKING:
+    import re
+
     from torchdoctor.intake.elements import Draft
 
 _NEAR = 3  # events in which a program says what it does instead
@@ -25,6 +27,7 @@ _MOST = 400
 _FAR = 200  # events
 _MANY = 40  # lines of steps, more than another rank or a buffer shows behind the end of a process
 _GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
+_LEFT = r"(?:\x1b\[K)?(?P<service>[\w.-]{1,80}) exited with code (?P<code>\d{1,3})\s*$"
 # programs that speak when another one has ended
 _OTHERS = (
     "wandb:", "srun:", "slurmstepd:", "swanlab:", "comet", "mlflow", "clearml", "closing", "make:", "make[",
@@ -37,6 +40,7 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
     if ending is Ending.BAD:
         _mark_passed(drafts)
         return
+    ends = ended_services(drafts).values()
     steps: dict[str, int] = {}
     retried = False
     for index in range(len(drafts) - 1, -1, -1):
@@ -46,8 +50,9 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
         if draft.kind is EventKind.LOG and steps.get(draft.stream, 0) >= 2:
             draft.recovered = rows.AROUND.search(draft.raw[:600]) is not None
         if is_failure(draft):
-            draft.recovered = came_later(drafts, index) or _went_on(
-                drafts, index, ending, good, steps.get(draft.stream, 0), retried
+            draft.recovered = index not in ends and (
+                came_later(drafts, index)
+                or _went_on(drafts, index, ending, good, steps.get(draft.stream, 0), retried)
             )
             if not draft.recovered:
                 return
@@ -70,6 +75,27 @@ def _mark_passed(drafts: list[Draft]) -> None:
             draft.recovered = True
         elif draft.kind is EventKind.LOG and moves(draft.raw[:600]):
             steps[draft.stream] = steps.get(draft.stream, 0) + 1 + draft.end_line - draft.line
+
+
+def ended_services(drafts: list[Draft]) -> dict[int, int]:
+    """Where docker compose tells that a service left with an error: its last words, if they are a failure."""
+    last: dict[str, int] = {}
+    found: dict[int, int] = {}
+    for index, draft in enumerate(drafts):
+        told = left(draft)
+        if told is None:
+            last[draft.stream] = index
+        elif told["code"] != "0":
+            failed = last.get(told["service"], -1)
+            if failed >= 0 and is_failure(drafts[failed]):
+                found[index] = failed
+    return found
+
+
+def left(draft: Draft) -> re.Match[str] | None:
+    """Does docker compose tell that a service has ended? Then its name and its exit code."""
+    raw = draft.raw[:120]
+    return pattern(_LEFT).match(raw) if " exited with code " in raw and not draft.stream else None
 
 
 def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool) -> bool:

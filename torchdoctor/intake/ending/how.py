@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import is_step
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure
-from torchdoctor.intake.ending.got_over import came_later, caught, of_another, of_child, tried_between
+from torchdoctor.intake.ending.got_over import (
+    came_later,
+    caught,
+    ended_services,
+    left,
+    of_another,
+    of_child,
+    tried_between,
+)
 from torchdoctor.model import Ending, EventKind
 from torchdoctor.patterns import pattern
 
@@ -39,7 +47,7 @@ def ending_of(drafts: list[Draft]) -> tuple[Ending, int]:
             steps += is_step(text)
     if good >= 0 and failure >= 0 and "prompt executed" in drafts[good].text().lower():
         good = -1  # ComfyUI says so after a failed prompt, too
-    if _exited_badly(drafts):
+    if _exited_badly(drafts) or _service_failed(drafts):
         return Ending.BAD, -1
     if good >= 0 and pattern(_ANSWERED).search(drafts[good].text()) and _refused(drafts[:good]):
         return Ending.UNKNOWN, -1
@@ -64,6 +72,14 @@ def _refused(drafts: list[Draft]) -> bool:
         one.kind is EventKind.EXCEPTION and pattern(_ANSWERED_BADLY).search(behind.text())
         for one, behind in pairwise(last)
     )
+
+
+def _service_failed(drafts: list[Draft]) -> bool:
+    """Do only docker compose's words on the ends of services come last, and one of them failed?"""
+    at = len(drafts)
+    while at and left(drafts[at - 1]) is not None:
+        at -= 1
+    return at < len(drafts) and any(index >= at for index in ended_services(drafts))
 
 
 def _exited_badly(drafts: list[Draft]) -> bool:
