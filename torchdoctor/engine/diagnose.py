@@ -14,7 +14,6 @@ from torchdoctor.engine.frames import SPAWNED
 from torchdoctor.engine.judge import judge
 from torchdoctor.engine.link import chains
 from torchdoctor.engine.match import occurrences
-from torchdoctor.engine.no_failure import caught, cut_off, got_over
 from torchdoctor.engine.rank import sort_key
 from torchdoctor.engine.select import INTERRUPTED, led, note, of_last_attempt, select
 from torchdoctor.engine.textfacts import log_value, related, says_nothing_of_its_program
@@ -133,7 +132,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         from torchdoctor.engine.answer import answer
 
         diagnoses = tuple(answer(chain, transcript, text_facts, rules, first, own) for chain in kept)
-    met = caught(transcript, {number for one in findings for number in one.events()})
+    met = [] if diagnoses else _caught(transcript, findings)
     outcome, who = _outcome(diagnoses, strange, met, transcript, first, written=not anchored)
     if who is not None:
         from torchdoctor.engine.resembles import with_resemblances
@@ -147,7 +146,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     notes.extend(note(finding, _gone_by(finding, transcript)) for finding in findings if finding.recovered)
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
-    gone_by, open_end = ([], []) if failed else (got_over(met), cut_off(transcript))
+    gone_by, open_end = ([], []) if failed else _without_failure(transcript, met)
     return Report(
         outcome=outcome,
         source=transcript.sources,
@@ -161,6 +160,19 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         got_over=bool(gone_by),
         open_end=bool(open_end),
     )
+
+
+def _caught(transcript: Transcript, findings: list[Finding]) -> list[Event]:
+    from torchdoctor.engine.no_failure import caught  # most texts that are looked at show what failed
+
+    return caught(transcript, {number for one in findings for number in one.events()})
+
+
+def _without_failure(transcript: Transcript, met: list[Event]) -> tuple[list[str], list[str]]:
+    """What the run got over, and how far it came where nothing tells how it ended."""
+    from torchdoctor.engine.no_failure import cut_off, got_over
+
+    return got_over(met), cut_off(transcript)
 
 
 def _of_archive(transcript: Transcript) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
-from torchdoctor.extract.line_parts import handed
 from torchdoctor.extract.python_error import of_python, program_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind, RelationKind
 from torchdoctor.patterns import pattern
@@ -246,6 +245,8 @@ def _worked_on_none(event: Event) -> Reading | None:
     own = next((frame for frame in reversed(event.frames) if not frame.package), None)
     if not owner or owner == "torch" or own is None:
         return None
+    from torchdoctor.extract.line_parts import handed
+
     names = ", ".join(handed(own.code)[:_NAMES])
     return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, problem="none", name=names or None)
 
