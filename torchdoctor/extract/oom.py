@@ -36,8 +36,8 @@ FACTS: dict[str, str] = {
     "oom.gpu": "int: index of the device, as the process counts",
     "oom.free_share": "float: least share of a card that was free when vLLM began, rounded down",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
-    "oom.fragmented": "bool: what is free, on the card and in the allocator's pieces, adds up to the "
-    "request, and the pieces to 5 % of what it holds",
+    "oom.fragmented": "bool: the free pieces that the allocator holds add up to the request, and to 5 % of "
+    "what it holds",
     "oom.short": "bool: less was free on the card than was asked for; unknown where the report shows more",
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
     "oom.absurd": "bool: the request is a thousand times the card or beyond any address space",
@@ -274,10 +274,8 @@ class _Numbers:
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
-            free = 0 if self.limited else self.free_bytes or 0
             words = f"{in_units(self.unallocated_bytes)} in free pieces, {in_units(want)} asked for"
-            fits = self.unallocated_bytes + free >= want
-            yield "fragmented", fits and self.unallocated_bytes >= slack, words
+            yield "fragmented", self.unallocated_bytes >= max(want, slack), words
         if _of_mps(self._text) or total is None or self.free_bytes is None:
             return
         held = self.process_bytes
