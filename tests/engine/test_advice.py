@@ -898,6 +898,57 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # the signature that TorchScript marks
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 3, in <module>\n    m = torch.jit.script(Net())\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/jit/frontend.py", line 520, in build_param_list\n'
+        "    raise NotSupportedError(ctx_range, _vararg_kwarg_err)\n"
+        "torch.jit.frontend.NotSupportedError: Compiled functions can't take variable number of arguments or use "
+        "keyword-only arguments with defaults:\n"
+        '  File "/srv/own/net.py", line 43\n    def forward(self, **inputs):\n'
+        "                       ~~~~~~~ <--- HERE\n        return self.net(**inputs)\n",
+        "Write the arguments of forward out in place of **inputs",
+        "nvidia-smi",
+    ),
+    (  # the pieces alone do not hold what was asked for
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which "
+        "767.00 MiB is free. Including non-PyTorch memory, this process has 22.00 GiB memory in use. Of the allocated memory "
+        "20.21 GiB is allocated by PyTorch, and 1.40 GiB is reserved by PyTorch but unallocated.",
+        "Halve the batch size",
+        "expandable_segments",
+    ),
+    (  # the server answered, so there is a network
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/data.py", line 35, in load\n    rows = datasets.MNIST(root, download=True)\n'
+        '  File "/srv/env/lib/python3.8/site-packages/torchvision/datasets/mnist.py", line 79, in __init__\n    self.download()\n'
+        '  File "/usr/lib/python3.8/urllib/request.py", line 649, in http_error_default\n'
+        "    raise HTTPError(req.full_url, code, msg, hdrs, fp)\nurllib.error.HTTPError: HTTP Error 403: Forbidden",
+        "Put the files into ROOT/CLASS/raw by hand",
+        "HF_HOME",
+    ),
+    (  # no sigmoid made what the loss is asked of
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/loss.py", line 87, in scal\n    return ones(hits / total)\n'
+        '  File "/srv/own/loss.py", line 24, in ones\n    return F.binary_cross_entropy(p, torch.ones_like(p))\n'
+        "RuntimeError: torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast.",
+        "Leave autocast for this loss and compute it in float32, since hits / total does not come from a sigmoid",
+        "BCEWithLogitsLoss",
+    ),
+    (  # a file of tensors alone
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/export.py", line 9, in <module>\n    torch.onnx.export(m, x, "m.onnx")\n'
+        "RuntimeError: 'forward' method must be a script method",
+        "Build the network as an nn.Module",
+        "foward",
+    ),
+    (  # an RNN whose input cuDNN does not take
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/net.py", line 170, in forward\n    out, _ = self.lstm(x)\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/nn/modules/rnn.py", line 1124, in forward\n    result = _VF.lstm(\n'
+        "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_SUPPORTED. This error may appear if you passed in a non-contiguous input.",
+        "Run this layer without cuDNN",
+        "nvidia-smi",
+    ),
     (  # tensors of earlier cells, beyond the card itself
         "OutOfMemoryError                          Traceback (most recent call last)\n"
         'Cell In[4], line 3\n----> 3 model = model.to("cuda")\n\n'

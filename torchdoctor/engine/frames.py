@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from torchdoctor.engine.textfacts import related
-from torchdoctor.intake.frames import COMMAND_LINES, cloned
+from torchdoctor.intake.frames import COMMAND_LINES, cloned, package_of
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
 from torchdoctor.records import replace
 
@@ -66,6 +66,22 @@ def _raised(events: list[Event], transcript: Transcript) -> Frame | None:
             return frame
         of_clone = of_clone or frame
     return of_clone
+
+
+_ARROW = "<--- HERE"
+
+
+def _scripted(events: list[Event], transcript: Transcript) -> Frame | None:
+    """The innermost place of the user's own among those that TorchScript shows of what it refused."""
+    for event in events:
+        if _ARROW not in event.text:
+            continue
+        from torchdoctor.extract.torchscript import places
+
+        for place in places(event):
+            if place.file[:1] != "<" and not (package_of(place.file) or cloned(place.file)):
+                return place
+    return None
 
 
 def _around(events: list[Event], transcript: Transcript) -> Frame | None:
@@ -136,7 +152,7 @@ def _package(events: list[Event], transcript: Transcript) -> Frame | None:
     return None
 
 
-_SOURCES: tuple[Source, ...] = (_raised, _around, _nearby, _shown, _package)
+_SOURCES: tuple[Source, ...] = (_scripted, _raised, _around, _nearby, _shown, _package)
 
 
 def own_frame(event: Event, transcript: Transcript) -> Frame | None:

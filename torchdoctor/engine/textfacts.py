@@ -12,7 +12,8 @@ from torchdoctor.patterns import Patterns, search
 
 NEIGHBOURS = 200
 _FEW = 4  # events
-_NAN = r"(?<![\w.'\"/(-])(?:nan|NaN)(?![\w.'\"/(-])"  # a number, and no name
+# a number, and no name
+_NAN = r"(?<![\w.'\"/(-])(?:nan|NaN)(?![\w.'\"/(-])|\btensor\(\[{0,3}nan\b"
 # torch's functions that make a tensor of no other one
 _MAKES = (
     r"\btorch\.(?:ones|zeros|empty|full|eye|arange|linspace|logspace|rand|randn|randint|randperm|tensor"

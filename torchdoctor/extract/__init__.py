@@ -37,6 +37,7 @@ NAMESPACES = {
     "store": "store",
     "python": "python_error",
     "operator": "operator",
+    "script": "torchscript",
     "index": "index",
     "pair": "pair",
     "given": "given",

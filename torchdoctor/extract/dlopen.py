@@ -26,6 +26,8 @@ FACTS: dict[str, str] = {
     "dlopen.library_major": "int: first number after .so or in the DLL's name (libcudart.so.12 gives 12)",
     "dlopen.torch_part": "bool: the missing library is part of torch (libc10_hip.so); an extension wants it",
     "dlopen.symbol": "str: the symbol that is not defined, as linked (mangled)",
+    "dlopen.symbol_strings": "str: the C++ ABI of the strings in that symbol, old or new (cxx11)",
+    "dlopen.linked_here": "bool: the file that was being loaded was linked further up in the same text",
     "dlopen.symbol_cuda": "str: the CUDA release in the name of a symbol: __nvJitLinkCreate_12_8 is of 12.8",
     "dlopen.symbol_family": "str: whose symbol it is; torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, "
     "nccl, cuda-driver, nvml, rocm, mkl, openmp, python, cxx-runtime or other",
@@ -259,6 +261,14 @@ def _local_missing(text: str) -> str:
     return ""
 
 
+def _linked_here(loader: str, event: Event, transcript: Transcript) -> bool:
+    """Does a command of the linker above the event write the file?"""
+    name = loader.replace("\\", "/").rpartition("/")[2]
+    above = (one.text for one in transcript.events[: event.id] if name in one.text)
+    written = rf"-shared\b.{{0,9000}}? -o \S{{0,300}}?(?<![\w.-]){re.escape(name)}(?!\S)"
+    return any(re.search(written, text, re.DOTALL) is not None for text in above)
+
+
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of one message of the dynamic loader; nothing when the event is not one."""
     text = event.text
@@ -270,13 +280,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     from torchdoctor.extract.linked_names import (
         library_family,
         major_version,
+        string_abi,
         symbol_cuda,
         symbol_family,
         unlinked,
     )
 
     kind, groups = hit
-
     yield "kind", kind
     library = _clean(groups.get("file") or "")
     version = groups.get("version") or ""
@@ -305,6 +315,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield from _named("symbol", symbol)
     if symbol:
         yield from (("symbol_family", symbol_family(symbol)), ("symbol_cuda", symbol_cuda(symbol)))
+        yield "symbol_strings", string_abi(symbol)
     yield from _named("version", version)
     if version:
         yield "version_family", _version_family(version)
@@ -315,6 +326,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "loads_alone", _loads_alone(transcript)
     yield from _named("loader_file", loader)
     yield from _whose(loader)
+    yield "linked_here", bool(loader) and _linked_here(loader, event, transcript)
     if symbol and loader:
         yield "unlinked", not version and unlinked(symbol, loader)
 

@@ -47,6 +47,18 @@ _TORCH_MARKS = ("N2at", "N3c10", "N5torch", "N6caffe2", "K2at", "K3c10", "K5torc
                 "N4thpp", "THNN_", "THCState", "THRefcounted", "THTensor", "THStorage")  # fmt: skip
 
 
+# a std::string as an argument or in a container, by the Itanium ABI: the old one has the short name Ss
+_OLD_STRING = r"(?:RK|P|R|I|O)Ss"
+_NEW_STRING = r"St7__cxx11|B5cxx11"
+
+
+def string_abi(symbol: str) -> str | None:
+    """Of which C++ ABI of GNU the strings in a mangled name are, "old" or "new" (cxx11); None without one."""
+    if re.search(_NEW_STRING, symbol):
+        return "new"
+    return "old" if symbol.startswith("_Z") and re.search(_OLD_STRING, symbol) else None
+
+
 def library_family(name: str) -> str:
     """Which software a library file belongs to, by its name; "other" when it is none that torch loads."""
     base = name.replace("\\", "/").rsplit("/", 1)[-1]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found
+from torchdoctor.extract.ratio import ratio
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -20,6 +21,7 @@ FACTS: dict[str, str] = {
     "loss.norm_stuck": "bool: three gradient norms in succession are NaN, and none after them is a number",
     "loss.rank_not_finite": "bool: the table of gradients by rank below the line holds NaN or infinity",
     "loss.ranks_finite": "int: how many ranks of that table have finite gradients",
+    "loss.ratio": "text: the quotient that own lines hand to binary_cross_entropy, as hits / total",
 }
 
 LINE_CHARS = 4000
@@ -51,7 +53,9 @@ _RECORDS = ("best", "min", "lowest", "last", "prev", "record", "top")
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Facts of one line that prints a loss or a gradient norm; nothing when none in it is NaN or infinite."""
+    """Facts of a line that prints a loss or a gradient norm, when one is NaN or infinite; and of a call."""
+    if event.frames:
+        yield "ratio", ratio(event)
     text = event.text[:LINE_CHARS]
     lower = text.lower()
     if "gradients" in lower and (rows := _by_rank(event, transcript)):

@@ -36,8 +36,8 @@ FACTS: dict[str, str] = {
     "oom.gpu": "int: index of the device, as the process counts",
     "oom.free_share": "float: least share of a card that was free when vLLM began, rounded down",
     "oom.limited": "bool: a memory fraction set for the process was the limit, not the card",
-    "oom.fragmented": "bool: what is free, on the card and in the allocator's pieces, adds up to the "
-    "request, and the pieces to 5 % of what it holds",
+    "oom.fragmented": "bool: the free pieces of the allocator, 5 % or more of what it holds, add up to the "
+    "request, or with what is free on the card to a quarter more",
     "oom.short": "bool: less was free on the card than was asked for; unknown where the report shows more",
     "oom.spilled": "bool: torch holds more than the card has; Windows lends it memory of the system",
     "oom.others_hold": "bool: a good part of the card belongs to other processes",
@@ -56,6 +56,8 @@ FACTS: dict[str, str] = {
 }
 
 GIB = 1024**3
+# what pieces and free memory have to exceed a request by, where the pieces alone are less than it
+HEADROOM = 1.25
 # A CUDA context with the usual libraries' workspaces, which the old report does not count as this process's.
 CONTEXT_BYTES = int(1.25 * GIB)
 OTHERS_SHARE = 0.12
@@ -279,9 +281,9 @@ class _Numbers:
         if want is not None and self.unallocated_bytes is not None:
             # a few per cent of slack is normal, however small the request
             slack = FRAGMENTED_SHARE * (self.reserved_bytes or 0)
-            free = 0 if self.limited else self.free_bytes or 0
             words = f"{in_units(self.unallocated_bytes)} in free pieces, {in_units(want)} asked for"
-            fits = self.unallocated_bytes + free >= want
+            free = 0 if self.limited else self.free_bytes or 0
+            fits = self.unallocated_bytes >= want or self.unallocated_bytes + free >= HEADROOM * want
             yield "fragmented", fits and self.unallocated_bytes >= slack, words
         if _of_mps(self._text) or total is None or self.free_bytes is None:
             return

@@ -192,7 +192,14 @@ def _is_start(
         return alike >= max(_ALIKE, len(first)) and not _counts_on(known, draft.raw)
     within = [shape(one.raw) for one in drafts[begin : begin + _BEHIND] if one.line <= drafts[end].end_line]
     marks = within.count(shape(draft.raw)) > 1  # parts the lines of one run
-    return alike >= (_ALIKE if several or marks else min(_ALIKE, len(first)))
+    weak = several or marks or _is_logged(drafts[end])
+    return alike >= (_ALIKE if weak else min(_ALIKE, len(first)))
+
+
+def _is_logged(draft: Draft) -> bool:
+    """Is it an exception that the program's own function caught and wrote down, as each rank may do?"""
+    frames = draft.frames if draft.kind is EventKind.EXCEPTION else []
+    return bool(frames) and frames[0].function not in ("<module>", "") and not _in_cell(draft)
 
 
 def _is_inside(drafts: list[Draft], index: int) -> bool:

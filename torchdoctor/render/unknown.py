@@ -189,7 +189,10 @@ def _by_its_words(asks: str, read: Reading | None) -> str:
     if "pip install" in asks:
         return f'Install what the message asks for, in the interpreter that ran this: "{asks}".'
     refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
-    where = f", where {read.function} is called" if refused and read is not None and read.function else ""
+    function = (read.function or "") if refused and read is not None else ""
+    where = f", where {function} is called" if function else ""
+    if function.endswith(".step"):  # which only finds what was set before
+        where = ", where the value was set: before step(), by your code, a scheduler or a wrapper"
     if re.search(_VARIABLE, asks):
         where = ", before the program starts"  # which reads it then
     step = f'Do what the message itself asks for{where}: "{asks}".'

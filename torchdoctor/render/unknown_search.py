@@ -10,7 +10,8 @@ from torchdoctor.model import ReadingKind
 if TYPE_CHECKING:
     from torchdoctor.model import Suspect
 
-# what a tracker should not be asked for: addresses, paths, numbers, times, and values that somebody gave
+# what a tracker should not be asked for: addresses, paths, numbers, times, and values that somebody gave;
+# groups[0] is a name
 _ADDRESS = r"\b([a-z][a-z0-9+]{1,9}://)[^\s'\"`]*"
 _GIVEN = r"(?:(?<==)|(?<=\bfor user )|(?<=\bserver at ))(?:'[^'\n]*'|\"[^\"\n]*\")"
 _PATH = (
@@ -18,7 +19,7 @@ _PATH = (
     r"|[\w.~-]+[\\/][\w.<>-]+"
 )
 _NUMBER = (
-    r"0x[0-9a-fA-F]+|(?<![\w.])(?<!rrno )(?<!WinError )[\d][\d.,:]*(?:[KMGT]i?B)?(?![\w.])"
+    r"0x[0-9a-fA-F]+|(?<!\w\[)(?<![\w.])(?<!rrno )(?<!WinError )[\d][\d.,:]*(?:[KMGT]i?B)?(?![\w.])"
     r"|\b(?=[0-9a-f]*\d)[0-9a-f]{8,}\b"
 )
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d+)?"

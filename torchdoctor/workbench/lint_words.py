@@ -19,6 +19,10 @@ _NO_ACTION = re.compile(
     r"|While|What|Which|Who|Some|Both|Each|Every|No|One|Two|Or|And|Else|Otherwise|Under|After|Until|Last"
     r"|See|Look at|Look whether|Mend)\b)"
 )
+# closed classes of words by which a sentence goes on from the one before it; above a check stands none
+_GOES_ON = re.compile(
+    r"(?:And|Or|But|Nor|Yet|So|Then|Also|Too|Else|Otherwise|It|They|Them|This|That|These|Those)\b"
+)
 # what stands for something that the reader would have to fill in, or is no command at all
 _PROSE = re.compile(r"…|\.\.\.|(?:^|\s)#(?:\s|$)|<[a-z]+>|(?:^|[;&|] *)[a-z]+(?: [a-z]+){6}")
 # a program of its own cannot show what another one holds
@@ -40,6 +44,8 @@ def problems(words: RuleText) -> Iterator[str]:
             yield f"the first fix is no action on a thing that the reader has: {first[:40]!r}"
     if words.decide_note and not words.decide_note.rstrip().endswith((".", "?", "!")):
         yield "decide_note is a sentence"
+    if words.decide_note and _GOES_ON.match(words.decide_note):
+        yield f"decide_note makes no sense alone, it goes on from another: {words.decide_note[:40]!r}"
     for name, command in (
         ("decide_with", words.decide_with),
         *((f"run of fix {number}", item.fix.run) for number, item in enumerate(words.fixes, start=1)),
