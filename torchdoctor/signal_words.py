@@ -1,4 +1,4 @@
-"""The words with which a shell tells of a signal.
+"""The words with which a shell tells of a signal, and docker compose of the end of a service.
 
 Those of other languages are glibc's (its message catalogs of strsignal), and a few that older releases had.
 zsh has its own (Src/signames2.awk), without a capital; "terminated", of those, tells of a person's wish.
@@ -56,3 +56,6 @@ BARE = {
     "Neoprávněný přístup do paměti (SIGSEGV)": "SIGSEGV", "Muistialueen ylitys": "SIGSEGV",
     "Błąd szyny": "SIGBUS", "Busfout": "SIGBUS", "Erro de bus": "SIGBUS",
 }  # fmt: skip
+
+# docker compose, which erases the line first where it writes to a terminal
+SERVICE_LEFT = r"(?:\x1b\[K)?(?P<service>[\w.-]{1,80}) exited with code (?P<code>\d{1,3})\s*$"

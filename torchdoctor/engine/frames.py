@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from torchdoctor.engine.textfacts import related
 from torchdoctor.intake.frames import COMMAND_LINES, cloned, package_of
+from torchdoctor.intake.traceback import MARKED
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
 from torchdoctor.records import replace
 
@@ -68,13 +69,10 @@ def _raised(events: list[Event], transcript: Transcript) -> Frame | None:
     return of_clone
 
 
-_ARROW = "<--- HERE"
-
-
 def _scripted(events: list[Event], transcript: Transcript) -> Frame | None:
     """The innermost place of the user's own among those that TorchScript shows of what it refused."""
     for event in events:
-        if _ARROW not in event.text:
+        if MARKED not in event.text:
             continue
         from torchdoctor.extract.torchscript import places
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from torchdoctor.model import Event, Fact, FactValue, Reason, Transcript
+
+if TYPE_CHECKING:
+    import ast
 
 T = TypeVar("T")
 # what an extractor finds in an event: a name within its namespace with the value, None for what is not there,
@@ -83,6 +86,26 @@ def once_a_text(read: Callable[[Transcript], T]) -> Callable[[Transcript], T]:
         return kept[0][1]
 
     return asked
+
+
+def parsed(code: str) -> ast.Module | None:
+    """A line of source as a tree, never run; None for a part of a statement, and for one nested too deep."""
+    import ast
+
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def source(node: ast.AST) -> str:
+    """The text of a part of such a tree; "" for one that is nested too deep to be written."""
+    import ast
+
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return ""
 
 
 def untold(name: str, event: Event, missing: str) -> Fact:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, once_a_text
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
@@ -30,7 +30,7 @@ _FAILED = (EventKind.EXCEPTION, EventKind.CRASH)
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """How the container of this event was started: by the last command above it, or else by the first."""
-    commands = [(one.id, *told) for one in transcript.events if (told := _command(one.text)) is not None]
+    commands = _commands(transcript)
     if not commands:
         return
     above = [one for one in commands if one[0] <= event.id]
@@ -44,6 +44,12 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "works_without", True if well else None
     tables = (one.id for one in transcript.events if _TABLE in one.text[:_CHARS])
     yield "driver", True if any(table < at or not above for table in tables) else None
+
+
+@once_a_text
+def _commands(transcript: Transcript) -> list[tuple[int, str, str, str]]:
+    """The event and what ``_command`` says of it, for each that starts a container."""
+    return [(one.id, *told) for one in transcript.events if (told := _command(one.text)) is not None]
 
 
 def _command(text: str) -> tuple[str, str, str] | None:

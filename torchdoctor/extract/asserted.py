@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, parsed, source
 from torchdoctor.model import Event, EventKind, Transcript
 
 FACTS: dict[str, str] = {
@@ -43,18 +43,16 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 
 
 def _compared(code: str, message: str) -> Iterator[Found]:
-    try:
-        line = ast.parse(code).body[0]
-    except (SyntaxError, ValueError, IndexError, RecursionError, MemoryError):  # a part of a statement
-        return
+    tree = parsed(code)
+    line = tree.body[0] if tree is not None and tree.body else None
     if not isinstance(line, ast.Assert) or not isinstance(line.test, ast.Compare) or len(line.test.ops) > 1:
         return
     bounds = _BOUNDS.get(type(line.test.ops[0]))
     held = _held(line.msg, message) if line.msg is not None else {}
     sides = line.test.left, line.test.comparators[0]
-    if isinstance(sides[0], ast.BinOp) and isinstance(sides[0].op, ast.Mod) and ast.unparse(sides[1]) == "0":
+    if isinstance(sides[0], ast.BinOp) and isinstance(sides[0].op, ast.Mod) and source(sides[1]) == "0":
         sides, bounds = (sides[0].left, sides[0].right), ("a multiple of", "a divisor of")
-    names = [ast.unparse(side) for side in sides]
+    names = [source(side) for side in sides]
     fixed = [_constant(side) for side in sides]
     values = [held.get(name, name if one else "") for name, one in zip(names, fixed, strict=True)]
     if bounds is not None and fixed[0]:  # the name stands behind it
@@ -85,7 +83,7 @@ def _held(told: ast.expr, message: str) -> dict[str, str]:
         if isinstance(part, ast.expr):
             if name:  # nothing parts two values
                 return {}
-            name = ast.unparse(part)
+            name = source(part)
         elif part:
             before, found, rest = rest.partition(part)
             if not found or bool(name) != bool(before) or held.setdefault(name, before) != before:

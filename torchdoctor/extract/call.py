@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, parsed, source
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -51,15 +51,14 @@ def _names(code: str) -> tuple[str | None, str | None]:
     """The one module that a line calls, and the name that it hands over alone."""
     import ast
 
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a part of a statement
+    tree = parsed(code)
+    if tree is None:
         return None, None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     rest = [
         one for one in calls if not (isinstance(one.func, ast.Attribute) and one.func.attr in _OF_TENSORS)
     ]
-    name = ast.unparse(rest[0].func) if len(rest) == 1 else ""
+    name = source(rest[0].func) if len(rest) == 1 else ""
     if not name or not all(part.isidentifier() for part in name.split(".")):
         return None, None
     given = rest[0].args[0] if len(calls) == 1 and len(rest[0].args) == 1 and not rest[0].keywords else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, parsed, source
 from torchdoctor.model import Event, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -140,13 +140,10 @@ def _call(frames: Sequence[Frame]) -> str | None:
         return None
     import ast
 
-    try:
-        tree = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a part of a statement
-        return None
-    line = tree.body[0] if len(tree.body) == 1 else None
+    tree = parsed(code)
+    line = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     value = line.value if isinstance(line, (ast.Assign, ast.Expr)) else None
-    return ast.unparse(value) if isinstance(value, ast.Call) else None
+    return source(value) or None if isinstance(value, ast.Call) else None
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:

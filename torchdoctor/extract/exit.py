@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from torchdoctor.extract import Found, once_a_text
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
-from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, TELLING, ZSH
+from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, SERVICE_LEFT, TELLING, ZSH
 
 FACTS: dict[str, str] = {
     "exit.code": "int: exit code as printed: negative for a signal (torchrun), 128 + signal (shells)",
@@ -68,7 +68,6 @@ _FORMS = (
 )
 # a line of a shell: "Killed", "bash: line 1: 4711 Segmentation fault (core dumped) python train.py"
 _SHELL = rf"(?:^|: *|\d +)(?P<word>{'|'.join(ENGLISH)})(?: *: \d+)?(?: +\(core dumped\)|\s|$)"
-_COMPOSE = r"(?P<service>[\w.-]{1,80}) exited with code (?P<code>\d{1,3})\s*$"
 _FEW = 4  # names in a sentence
 _MARKS = ("exit", "Exit", "signal", "SIG", "OOMKilled", "return code", "task")
 _SHELL_KINDS = (EventKind.CRASH, EventKind.LAUNCHER, EventKind.SCHEDULER, EventKind.LOG)
@@ -122,7 +121,7 @@ def _done(event: Event, transcript: Transcript) -> list[str]:
 def _services(transcript: Transcript) -> dict[str, str]:
     """The exit code of each service, by docker compose."""
     told = (event for event in transcript.events if " exited with code " in event.text[:120])
-    found = (pattern(_COMPOSE).match(event.text) for event in told)
+    found = (pattern(SERVICE_LEFT).match(event.text) for event in told)
     return {one["service"]: one["code"] for one in found if one is not None}
 
 

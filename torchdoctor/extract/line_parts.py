@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, parsed, source
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
@@ -84,8 +84,8 @@ def handed(code: str) -> list[str]:
     line = _parsed(code.strip())
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     given = [part for call in calls for part in (*call.args, *(one.value for one in call.keywords))]
-    names = dict.fromkeys(_source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute)))
-    return [name for name in names if len(name) <= _LONGEST]
+    names = dict.fromkeys(source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute)))
+    return [name for name in names if 0 < len(name) <= _LONGEST]
 
 
 def _typed(line: ast.AST, message: str) -> Iterator[Found]:
@@ -107,19 +107,19 @@ def _typed(line: ast.AST, message: str) -> Iterator[Found]:
 def _entry(line: ast.AST, key: str) -> Iterator[Found]:
     found = [node for node in ast.walk(line) if isinstance(node, ast.Subscript)]
     taken = [node for node in found if isinstance(node.ctx, ast.Load)] or found
-    taken = [node for node in taken if key and _source(node.slice) == key] or taken
+    taken = [node for node in taken if key and source(node.slice) == key] or taken
     if len(taken) != 1 or isinstance(taken[0].slice, ast.Slice):
         return
-    container, index = _source(taken[0].value), _source(taken[0].slice)
-    if max(len(container), len(index)) <= _LONGEST:
+    container, index = source(taken[0].value), source(taken[0].slice)
+    if all(0 < len(part) <= _LONGEST for part in (container, index)):
         yield "container", container
         yield "index", None if isinstance(taken[0].slice, ast.Constant) else index
 
 
 def _parts(line: ast.AST, find: Callable[[ast.AST], ast.AST | None]) -> list[str]:
     """The sources of what is found, each once, in the order of the line; none where one is too long."""
-    parts = dict.fromkeys(_source(part) for node in ast.walk(line) if (part := find(node)) is not None)
-    return list(parts) if all(len(part) <= _LONGEST for part in parts) else []
+    parts = dict.fromkeys(source(part) for node in ast.walk(line) if (part := find(node)) is not None)
+    return list(parts) if all(0 < len(part) <= _LONGEST for part in parts) else []
 
 
 def _divisor(node: ast.AST) -> ast.AST | None:
@@ -160,14 +160,6 @@ def _calls(node: ast.AST, name: str) -> bool:
     )
 
 
-def _source(node: ast.AST) -> str:
-    """The source of a part; of one that is nested too deep a text that is too long to be named."""
-    try:
-        return ast.unparse(node)
-    except RecursionError:
-        return " " * (_LONGEST + 1)
-
-
 def _parsed(code: str) -> ast.AST | None:
     """The line as a statement, closed where a traceback shows only its first line; None if it is none."""
     if len(code) > _LONGEST_LINE:
@@ -175,12 +167,7 @@ def _parsed(code: str) -> ast.AST | None:
     if code.endswith(":"):
         code += " pass"
     code = code.removeprefix("el") if code.startswith("elif ") else code
-    for text in (code, _closed(code)):
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-    return None
+    return parsed(code) or parsed(_closed(code))
 
 
 def _closed(code: str) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from torchdoctor.extract import parsed, source
 from torchdoctor.model import Event
 
 _LOSS = "binary_cross_entropy"
+_LONGEST = 60  # of a quotient, in a sentence
 # what is asked of a tensor and leaves it the same number, or one within bounds
 _SAME = frozenset({
     "clamp", "clip", "float", "to", "type", "double", "view", "reshape", "squeeze", "unsqueeze", "flatten",
@@ -20,29 +22,30 @@ _SAME = frozenset({
 
 def ratio(event: Event) -> str | None:
     """The quotient as it stands in the source; None where the lines show another value, or none."""
+    if not any(_LOSS in frame.code for frame in event.frames):  # most events, which need no parser
+        return None
     wanted = _LOSS
     for frame in reversed(event.frames):
         if frame.package:
             continue
         given = [call.args for call in _calls(frame.code) if _name(call.func) == wanted and call.args]
-        if len(given) != 1:
+        # its caller gives it under a name of its own: which it is shows where it gives one value alone
+        if len(given) != 1 or (wanted != _LOSS and len(given[0]) != 1):
             return None
         value = _bare(given[0][0])
         if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
-            return ast.unparse(value)
-        # its caller gives it under a name of its own: which it is shows where it gives one value alone
-        if not isinstance(value, ast.Name) or (wanted != _LOSS and len(given[0]) != 1):
+            text = source(value)
+            return text if 0 < len(text) <= _LONGEST else None
+        if not isinstance(value, ast.Name):
             return None
         wanted = frame.function.rpartition(".")[2]
     return None
 
 
 def _calls(code: str) -> Iterator[ast.Call]:
-    try:
-        tree = ast.parse(code.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a part of a statement
-        return
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    tree = parsed(code.strip())
+    nodes = ast.walk(tree) if tree is not None else ()
+    yield from (node for node in nodes if isinstance(node, ast.Call))
 
 
 def _name(function: ast.expr) -> str:

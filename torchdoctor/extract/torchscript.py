@@ -21,7 +21,7 @@ FACTS: dict[str, str] = {
     "script.function": "text: the name of that function",
 }
 
-ARROW = "<--- HERE"
+_ARROW = "<--- HERE"
 _RUNS = ("Traceback of TorchScript", "in the TorchScript interpreter")
 _SHOWN = (
     r'(?m)^[ \t]*File "(?P<file>[^"\n]{1,300})", line (?P<line>\d{1,7})[ \t]*\n'
@@ -39,7 +39,7 @@ def places(event: Event) -> list[Frame]:
     Their package is left open.
     """
     text = event.text[:20_000]
-    if event.kind is not EventKind.EXCEPTION or ARROW not in text or any(words in text for words in _RUNS):
+    if event.kind is not EventKind.EXCEPTION or _ARROW not in text or any(words in text for words in _RUNS):
         return []
     return [_frame(found) for found in pattern(_SHOWN).finditer(text)]
 

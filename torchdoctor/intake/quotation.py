@@ -28,9 +28,9 @@ _LONGEST = 600  # characters of a line that are looked at
 # every other kind of event has a form of its own, so that only what stands before it says that it was written
 _WRITABLE = (EventKind.LOG, EventKind.KERNEL_LOG, EventKind.SCHEDULER, EventKind.LAUNCHER)
 
-# what has a form that only programs give it
 # a record of AMD's runtime (AMD_LOG_LEVEL): level, file, line, microseconds
 _OF_HIP = r":\d:[\w.]{1,60} *: ?\d{1,6} *: +\d{1,16} us:"
+# what has a form that only programs give it
 _PRINTED = (
     EventKind.STACK,
     EventKind.LAUNCHER,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 HEADER = "Traceback (most recent call last)"
 TAKEN, PASS, DONE = 1, 2, 3
 _FOREIGN_LIMIT = 8
-_MARKED = "<--- HERE"
+MARKED = "<--- HERE"
 _QUOTES = ('"""', "'''")
 _CHAINS = (
     ("The above exception was the direct cause of the following exception", RelationKind.CAUSE),
@@ -194,8 +194,8 @@ class TracebackReader:
     def _code(self, line: Line, stripped: str) -> int:
         self.foreign = 0
         code, _, more = stripped.rstrip().partition(FILE)
-        if not code.removesuffix(_MARKED).strip("^~- "):
-            if code.endswith(_MARKED):  # under the line that failed, of several that TorchScript quotes
+        if not code.removesuffix(MARKED).strip("^~- "):
+            if code.endswith(MARKED):  # under the line that failed, of several that TorchScript quotes
                 self.draft.frames[-1] = with_code(self.draft.frames[-1], self.codes.said)
             return TAKEN
         self.codes.code(code, len(line.body) - len(stripped))

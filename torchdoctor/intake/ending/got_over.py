@@ -27,7 +27,6 @@ _MOST = 400
 _FAR = 200  # events
 _MANY = 40  # lines of steps, more than another rank or a buffer shows behind the end of a process
 _GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
-_LEFT = r"(?:\x1b\[K)?(?P<service>[\w.-]{1,80}) exited with code (?P<code>\d{1,3})\s*$"
 # programs that speak when another one has ended
 _OTHERS = (
     "wandb:", "srun:", "slurmstepd:", "swanlab:", "comet", "mlflow", "clearml", "closing", "make:", "make[",
@@ -95,7 +94,11 @@ def ended_services(drafts: list[Draft]) -> dict[int, int]:
 def left(draft: Draft) -> re.Match[str] | None:
     """Does docker compose tell that a service has ended? Then its name and its exit code."""
     raw = draft.raw[:120]
-    return pattern(_LEFT).match(raw) if " exited with code " in raw and not draft.stream else None
+    if " exited with code " not in raw or draft.stream:
+        return None
+    from torchdoctor.signal_words import SERVICE_LEFT
+
+    return pattern(SERVICE_LEFT).match(raw)
 
 
 def _went_on(drafts: list[Draft], index: int, ending: Ending, good: int, steps: int, retried: bool) -> bool:
