@@ -208,6 +208,20 @@ class TestScanner:
         assert scanner.look(b"5%|#| 1/9 [1it/s]\r" + line + b"\n") == (1, [])
         assert scanner.look(b"5%|#| 1/9 [1it/s]\ra.py:1: UserWarning: new\n") == (1, [0])
 
+    def test_states_seen_before_cost_nothing_in_another_order(self) -> None:
+        scanner = Scanner([b"Error"], 100)
+        states = [b"Epoch %d: %d%%|%s| 1/9" % (number, number, b"#" * number) for number in range(9)]
+        assert scanner.look(b"\r" + b"\r".join(states) + b"\n") == (1, [])
+        assert scanner.look(b"\n".join(states) + b"\n") == (9, [])
+        left = scanner.credit
+        assert scanner.look(b"\r" + b"\r".join(states[::-1]) + b"\n") == (1, [])
+        assert scanner.credit == left
+
+    def test_a_known_line_with_the_line_end_of_windows_is_hot_again(self) -> None:
+        scanner = Scanner([b"Error"], 0)
+        assert scanner.look(b"Error\nfine\n") == (2, [0])
+        assert scanner.look(b"Error\r\nfine\r\n") == (2, [0])
+
     def test_lines_of_one_kind_are_hot_a_limited_number_of_times(self) -> None:
         scanner = Scanner([b"NCCL INFO"], 0)
         lines = [b"NCCL INFO comm 0x%012x rank %d" % (0xA0000000000 + n, n % 64) for n in range(4_000)]

@@ -15,14 +15,14 @@ from typing import Any, BinaryIO
 from torchdoctor.intake import scan
 from torchdoctor.intake.window import Block
 
-PART_BYTES = 64 << 20
+PART_BYTES = 32 << 20
 CHILDREN = 7
 
 
 def blocks(
     file: BinaryIO, path: str, size: int, literals: list[bytes], scanner: scan.Scanner, prime: int
 ) -> Generator[Block, None, None]:
-    """The blocks of a regular file of ``size`` bytes, scanned in parts of 64 MiB.
+    """The blocks of a regular file of ``size`` bytes, scanned in parts of 32 MiB.
 
     ``prime``: so many bytes at the beginning of the file show each child what lines are common.
     """
@@ -30,7 +30,7 @@ def blocks(
     parts = list(pairwise(bounds))
     workers = min(len(parts), processors(), CHILDREN + 1)
     # the first share is this process's and the smallest: it reads what all of them find, too
-    mine = max(1, (len(parts) - 2 * (workers - 1)) // workers)
+    mine = max(1, (len(parts) - (workers - 1)) // workers)
     cuts = [0, *(mine + (len(parts) - mine) * one // max(1, workers - 1) for one in range(workers))]
     children: dict[int, Any] = {}
     for first, end in list(pairwise(cuts))[1:]:
@@ -69,7 +69,7 @@ def loader(file: BinaryIO, offset: int, length: int) -> Callable[[], bytes]:
 
 
 def _bounds(file: BinaryIO, size: int) -> list[int]:
-    """Where parts begin: behind the first line end after every 64 MiB; then the end of the file."""
+    """Where parts begin: behind the first line end after every 32 MiB; then the end of the file."""
     bounds = [0]
     while size - bounds[-1] > PART_BYTES * 3 // 2:
         at = bounds[-1] + PART_BYTES
@@ -126,29 +126,6 @@ def _found(
         if end <= reached:
             continue
         scanner.restart()
-        at = max(first, reached)
-        while at < end:
-            # what is read in between, for a window, moves the file's position
-            file.seek(at)
-            block = _next(file, end - at)
-            if not block:
-                return
+        for at, block in scan.part(file, max(first, reached), end):
             ends, hot = scanner.look(block)
             yield at, len(block), ends, hot
-            at += len(block)
-
-
-def _next(file: BinaryIO, left: int) -> bytes:
-    """A block of whole lines at the file's position; a longer line is cut after 1 MiB."""
-    data = file.read(min(scan.BLOCK_BYTES, left))
-    if len(data) == left:
-        return data
-    while len(data) < 8 * scan.BLOCK_BYTES:
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            return data[:cut]
-        more = file.read(min(scan.BLOCK_BYTES, left - len(data)))
-        if not more:
-            return data
-        data += more
-    return data

@@ -15,6 +15,10 @@ from collections.abc import Iterable, Iterator
 from io import RawIOBase
 from itertools import islice
 
+TYPE_CHECKING = False  # typing takes longer to import than a child to scan 2 MB
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
 # Two blocks fit into the second-level cache of a processor core: larger and smaller ones are slower.
 BLOCK_BYTES = 1 << 17
 DIGITS = b"0123456789"
@@ -119,7 +123,7 @@ class Scanner:
         ends = len(lines) - 1
         wanted = unique & self.hot
         novel: set[bytes] = set()
-        if fresh and self.credit > 0:
+        if fresh and self.credit > 0 and not self._redrawn(fresh):
             self.credit -= sum(map(len, fresh))
             hot, novel = self._judge(fresh)
             wanted |= hot | novel
@@ -150,12 +154,19 @@ class Scanner:
             counts.pop(kind_of(line), None)
         return ends, found
 
+    def _redrawn(self, fresh: set[bytes]) -> bool:
+        """Is there nothing in these lines but cold states that were seen before on lines of their own?"""
+        states = set(b"\r".join(fresh).split(b"\r"))
+        states.discard(b"")
+        return states <= self.seen and states.isdisjoint(self.hot)
+
     def _judge(self, fresh: set[bytes]) -> tuple[set[bytes], set[bytes]]:
         """(the hot ones, the merely new ones) of lines not seen before."""
         old: list[bytes] = []
         for line in fresh:
             if b"\r" in line[:-1]:  # redrawn repeatedly: new if one of its states is
                 drawn = set(line.split(b"\r"))
+                drawn.discard(b"")
                 states = drawn - self.seen
                 if not states or (states != drawn and all(map(_is_bar, states))):
                     old.append(line)
@@ -292,22 +303,34 @@ def main() -> None:
             out.flush()
 
 
-def part(file: RawIOBase, first: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The blocks of a file between two offsets that stand at line starts, with the place of each."""
-    file.seek(first)
+def part(file: BinaryIO | RawIOBase, first: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The blocks of whole lines between two offsets that stand at line starts, with the place of each.
 
-    def read() -> Iterator[bytes]:
-        left = end - first
-        while left > 0:
-            data = file.read(min(BLOCK_BYTES, left))
-            if not data:
-                return
-            left -= len(data)
-            yield data
+    A line longer than 1 MiB is cut. The file may be read elsewhere between two blocks.
+    """
+    at = first
+    while at < end:
+        file.seek(at)
+        block = _next(file, end - at)
+        if not block:
+            return
+        yield at, block
+        at += len(block)
 
-    for block in whole_lines(read()):
-        yield first, block
-        first += len(block)
+
+def _next(file: BinaryIO | RawIOBase, left: int) -> bytes:
+    data = file.read(min(BLOCK_BYTES, left)) or b""
+    if len(data) == left:
+        return data
+    while len(data) < 8 * BLOCK_BYTES:
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            return data[:cut]
+        more = file.read(min(BLOCK_BYTES, left - len(data)))
+        if not more:
+            return data
+        data += more
+    return data
 
 
 if __name__ == "__main__":

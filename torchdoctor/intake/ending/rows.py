@@ -28,7 +28,7 @@ _PLACEHOLDERS = (("{clause}", _CLAUSE), ("{end}", _END), ("{work}", _WORK), ("{w
 class Row(Record):
     """Parts of words, of which a match holds one; a pattern, who prints it, and the case that shows it."""
 
-    words: str
+    words: tuple[str, ...]
     pattern: str
     by: str
     case: str = ""
@@ -48,7 +48,7 @@ class Table(Record):
         """A match of the first row that has one; a row is compiled when one of its words is in a text."""
         low = text.lower()
         for row in self.rows:
-            for word in row.words.split():
+            for word in row.words:
                 if word in low:
                     if (found := _compiled(row.pattern).search(text)) is not None:
                         return found
@@ -72,7 +72,7 @@ def _read() -> dict[str, Table]:
             table, words, pattern, by, case = [*line.rstrip("\n").split("\t"), "", ""][:5]
             for name, text in _PLACEHOLDERS:
                 pattern = pattern.replace(name, text)
-            found.setdefault(table, []).append(Row(words, pattern, by, case))
+            found.setdefault(table, []).append(Row(tuple(words.split()), pattern, by, case))
     return {name: Table(tuple(rows)) for name, rows in found.items()}
 
 
