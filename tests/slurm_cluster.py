@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 TOOLS = ("slurmctld", "slurmd", "scontrol", "sinfo", "srun", "munged", "munge")
@@ -50,6 +52,20 @@ def _path() -> str:
     return os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 
 
+def _free_ports(number: int) -> int:
+    """The first of so many ports in a row that nobody holds, below those that the kernel hands out."""
+    for _ in range(100):
+        first = random.randrange(20_000, 32_000)
+        with ExitStack() as held:
+            try:
+                for port in range(first, first + number):
+                    held.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            return first
+    raise OSError(f"no {number} free ports in a row")
+
+
 class Cluster:
     """``with Cluster(folder, nodes=2, prolog=…) as cluster``: started at entry, ended with all it started."""
 
@@ -69,7 +85,7 @@ class Cluster:
             (root / name).mkdir(parents=True, exist_ok=True)
         lines = [f"Prolog={prolog}" if prolog else "", f"TaskProlog={task_prolog}" if task_prolog else ""]
         host = socket.gethostname()
-        first = 30_000 + os.getpid() % 20_000
+        first = _free_ports(1 + nodes)
         nodes_text = "\n".join(
             f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={first + number} CPUs={cpus}"
             for number, name in enumerate(self.nodes, start=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def test_a_hang(body: str, environment: Environment, look: Look) -> None:
     fact = source.fetch("torch.import_ok")
     assert time.monotonic() - begun < 5
     assert (fact.state, fact.reason) == (State.UNKNOWN, Reason.TIMED_OUT)
-    assert fact.detail.startswith("not finished after 1 s, at ")
+    assert re.match(r"not finished after [1-4] s, at ", fact.detail)  # a busy machine looks later
     assert "torch/__init__.py:2 in <module>" in fact.detail
     assert value(source, "torch.import_outcome") == "hang"
     for name in ("torch.grad_enabled", "torch.cuda_available"):

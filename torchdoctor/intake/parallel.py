@@ -16,13 +16,14 @@ from torchdoctor.intake import scan
 from torchdoctor.intake.window import Block
 
 PART_BYTES = 32 << 20
+PARTS = 32  # of a file of more than 1 GiB; in each, lines of one kind are read anew up to their limit
 CHILDREN = 7
 
 
 def blocks(
     file: BinaryIO, path: str, size: int, literals: list[bytes], scanner: scan.Scanner, prime: int
 ) -> Generator[Block, None, None]:
-    """The blocks of a regular file of ``size`` bytes, scanned in parts of 32 MiB.
+    """The blocks of a regular file of ``size`` bytes, scanned in parts of 32 MiB or more.
 
     ``prime``: so many bytes at the beginning of the file show each child what lines are common.
     """
@@ -69,10 +70,11 @@ def loader(file: BinaryIO, offset: int, length: int) -> Callable[[], bytes]:
 
 
 def _bounds(file: BinaryIO, size: int) -> list[int]:
-    """Where parts begin: behind the first line end after every 32 MiB; then the end of the file."""
+    """Where parts begin: behind the first line end after each length of one; then the end of the file."""
     bounds = [0]
-    while size - bounds[-1] > PART_BYTES * 3 // 2:
-        at = bounds[-1] + PART_BYTES
+    length = max(PART_BYTES, size // PARTS)
+    while size - bounds[-1] > length * 3 // 2:
+        at = bounds[-1] + length
         file.seek(at)
         end = file.read(8 * scan.BLOCK_BYTES).find(b"\n")
         if end < 0:  # no line end in sight: one part
