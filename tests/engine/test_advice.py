@@ -898,6 +898,39 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # a program that was started with a device
+        "$ whisper talk.wav --model large-v3 --device cuda\n"
+        "Traceback (most recent call last):\n"
+        '  File "/opt/miniconda3/bin/whisper", line 8, in <module>\n    sys.exit(cli())\n'
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/whisper/__init__.py", line 150, in load_model\n'
+        "    checkpoint = torch.load(fp, map_location=device)\n"
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/torch/serialization.py", line 1097, in load\n'
+        "    return _load(\n"
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "Start the same command with --device cpu in place of --device cuda",
+        "map_location='cpu'",
+    ),
+    (  # the same package, called by the user's own line
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/talk.py", line 4, in <module>\n    model = whisper.load_model("base", device="cuda")\n'
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/whisper/__init__.py", line 150, in load_model\n'
+        "    checkpoint = torch.load(fp, map_location=device)\n"
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/torch/serialization.py", line 1097, in load\n'
+        "    return _load(\n"
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "Give whisper the CPU as its device at talk.py:4: it loads onto its `device`",
+        "map_location='cpu'",
+    ),
+    (  # the user's own line hands a device on
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/talk.py", line 4, in <module>\n'
+        "    state = torch.load(args.weights, map_location=args.device)\n"
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/torch/serialization.py", line 1097, in load\n'
+        "    return _load(\n"
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "Let args.device be 'cpu' where torch.cuda.is_available() is False: talk.py:4",
+        "map_location='cpu'",
+    ),
     (  # the signature that TorchScript marks
         "Traceback (most recent call last):\n"
         '  File "/srv/own/run.py", line 3, in <module>\n    m = torch.jit.script(Net())\n'

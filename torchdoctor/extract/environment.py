@@ -62,7 +62,7 @@ _SOURCES = {
     r"(?:\.__version__|(?:\.onnx\.export)?[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
     r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
-    # torchcodec; torchao; pyannote of a model's torch and this one; what a setup script prints below its error
+    # torchcodec; torchao; pyannote of a model's torch and this; what a setup script prints below its error
     "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is |(?m:^)torch\.__version__ {1,4}= "
     r"|\bincompatible torch version )(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
