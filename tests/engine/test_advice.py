@@ -3250,6 +3250,26 @@ def test_pip_that_may_ask_no_index_is_not_sent_to_one(rules: RuleSet) -> None:
     assert "pip index versions setuptools" in unknown("+ pip install -r req.txt\n" + refused, rules)
 
 
+IMPORTS_ANOTHER = (
+    "Traceback (most recent call last):\n"
+    '  File "/srv/own/main.py", line 1, in <module>\n    from finder import Model\n'
+    '  File "/srv/env/lib/python3.12/site-packages/finder/model.py", line 8, in <module>\n    import netkit\n'
+    '  File "/srv/env/lib/python3.12/site-packages/netkit/__init__.py", line 181, in <module>\n    start()\n'
+    '  File "/srv/env/lib/python3.12/site-packages/netkit/typing.py", line 168, in start\n    a = b.Value\n'
+    "AttributeError: module 'netkit.dnn' has no attribute 'Value'\n"
+)
+
+
+def test_of_packages_that_import_each_other_the_one_that_failed_is_named(rules: RuleSet) -> None:
+    assert unknown(IMPORTS_ANOTHER, rules).startswith(
+        "Install netkit again, in the release that finder asks for"
+    )
+    called = IMPORTS_ANOTHER.replace("import netkit\n", "x = netkit.take(3)\n")
+    assert unknown(called, rules).startswith("Update finder with pip")
+    own = IMPORTS_ANOTHER.replace("site-packages/netkit", "site-packages/finder")
+    assert unknown(own, rules).startswith("Update finder with pip")
+
+
 PIP_FAILED = (
     "Obtaining file:///srv/src/nervelib-src\n"
     "  Preparing editable metadata (pyproject.toml): finished with status 'error'\n"

@@ -353,9 +353,14 @@ def _of_exception(item: Suspect) -> str:
         )
     read = item.reading
     owner = frame.package or (read.owner if read and read.kind is ReadingKind.RAISED_INSIDE else "")
+    imported = re.match(r"(?:import|from) (\w+)", frame.code)
+    if imported is not None and read is not None and read.problem == "import":
+        return (
+            f"Install {owner} again, in the release that {imported[1]} asks for: it fails while it is "
+            f"imported itself, and {imported[1]} only imports it. `pip check` shows packages that do not go together."
+        )
     if owner:
         return _of_package(item, owner)
-    imported = re.match(r"(?:import|from) (\w+)", frame.code)
     if imported is not None and imported[1] != "__future__":
         return (
             f"Update {imported[1]} with pip, and what it imports: it fails while it is imported, before "
