@@ -3270,6 +3270,25 @@ def test_of_packages_that_import_each_other_the_one_that_failed_is_named(rules: 
     assert unknown(own, rules).startswith("Update finder with pip")
 
 
+def test_the_option_of_a_command_line_is_named_as_it_is_there(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.12/site-packages/netkit/launch.py", line 66, in main\n'
+        "    args = prepare(sys.argv[1:])\n"
+        '  File "/srv/env/lib/python3.12/site-packages/netkit/args.py", line 837, in check\n'
+        "    assert args.turn_mode in MODES\n"
+        "AssertionError: netkit expects turn_mode to be one of ['left', 'right'], but got half\n"
+    )
+    assert unknown(text, rules).startswith("Set --turn-mode to left or right where netkit is started")
+    called = text.replace("sys.argv[1:]", "mode")
+    assert unknown(called, rules).startswith("Set turn_mode to left or right where netkit is called")
+    of_script = called.replace("Traceback (most recent call last):\n", (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/tool.py", line 3, in <module>\n    sys.exit(main(parser.parse_args()))\n'
+    ))  # fmt: skip
+    assert "--turn-mode" not in unknown(of_script, rules)
+
+
 PIP_FAILED = (
     "Obtaining file:///srv/src/nervelib-src\n"
     "  Preparing editable metadata (pyproject.toml): finished with status 'error'\n"
