@@ -259,6 +259,50 @@ def test_the_setting_that_a_message_is_about_is_named(setting: str, own: bool, s
     assert next_step(item).startswith(step)
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_the_values_that_a_setting_may_have_are_listed(own: bool) -> None:
+    package = Frame("/e/site-packages/knobs/turn.py", 3, "turn", package="knobs")
+    frame = Frame("/srv/w.py", 2, "main") if own else package
+    read = Reading(ReadingKind.LIBRARY_REFUSED if own else ReadingKind.RAISED_INSIDE, "knobs", "turn")
+    item = Suspect(
+        "ValueError", "no", None, frame, Evidence("no", line=3),
+        reading=read, setting="max_turn", choices=("left", "right", "half"),
+    )  # fmt: skip
+    where = "w.py:2 gives it to knobs" if own else "knobs is called or configured"
+    assert next_step(item).startswith(f"Set max_turn to left, right or half where {where}: it takes no other")
+
+
+@pytest.mark.parametrize(
+    ("asks", "system", "step"),
+    [
+        (
+            "please set KNOBS_TURN=1",
+            None,
+            "Set what the message asks for, `export KNOBS_TURN=1`, in the shell",
+        ),
+        (
+            "please set KNOBS_TURN='all'",
+            "windows",
+            "Set what the message asks for, `$env:KNOBS_TURN = 'all'`, in",
+        ),
+        (
+            "Set `KNOBS_TURN=0.5`.",
+            "dockerfile",
+            "Set what the message asks for in the Dockerfile, above that",
+        ),
+        # no one command
+        ("Set KNOBS_TURN=1 or KNOBS_HOLD=1", None, "Do what the message itself asks for"),
+        ("Set KNOBS_TURN=0/1", None, "Do what the message itself asks for"),
+        ("Set KNOBS_DIR=/path/to/knobs", None, "Do what the message itself asks for"),
+    ],
+)
+def test_a_variable_that_a_message_asks_for_is_a_command(asks: str, system: str | None, step: str) -> None:
+    read = Reading(ReadingKind.RAISED_INSIDE, "knobs", "turn")
+    item = Suspect("ValueError", asks, None, None, Evidence(asks), reading=read, asks=asks, system=system)
+    assert next_step(item).startswith(step)
+    assert ("nothing of the kind" in next_step(item)) is step.startswith("Do what")
+
+
 def test_what_a_package_got_is_looked_for_in_the_line_that_called_it() -> None:
     frame = Frame("/srv/w.py", 2, "main")
 

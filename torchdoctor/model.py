@@ -390,7 +390,8 @@ class Suspect(Record):
 
     ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows,
     ``asks`` the sentence by which the message itself tells what to do, and ``setting`` the option, variable
-    or parameter that it is about; ``host`` is the only machine of several that does not have a file.
+    or parameter that it is about, ``choices`` the values that this may have; ``host`` is the only machine of
+    several that does not have a file.
     """
 
     type: str | None
@@ -403,6 +404,7 @@ class Suspect(Record):
     system: str | None = None
     asks: str | None = None
     setting: str | None = None
+    choices: tuple[str, ...] = ()
     host: str | None = None
 
 

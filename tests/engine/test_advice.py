@@ -898,6 +898,39 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
 BY_VALUE = [
+    (  # a program that was started with a device
+        "$ whisper talk.wav --model large-v3 --device cuda\n"
+        "Traceback (most recent call last):\n"
+        '  File "/opt/miniconda3/bin/whisper", line 8, in <module>\n    sys.exit(cli())\n'
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/whisper/__init__.py", line 150, in load_model\n'
+        "    checkpoint = torch.load(fp, map_location=device)\n"
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/torch/serialization.py", line 1097, in load\n'
+        "    return _load(\n"
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "Start the same command with --device cpu in place of --device cuda",
+        "map_location='cpu'",
+    ),
+    (  # the same package, called by the user's own line
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/talk.py", line 4, in <module>\n    model = whisper.load_model("base", device="cuda")\n'
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/whisper/__init__.py", line 150, in load_model\n'
+        "    checkpoint = torch.load(fp, map_location=device)\n"
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/torch/serialization.py", line 1097, in load\n'
+        "    return _load(\n"
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "Give whisper the CPU as its device at talk.py:4: it loads onto its `device`",
+        "map_location='cpu'",
+    ),
+    (  # the user's own line hands a device on
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/talk.py", line 4, in <module>\n'
+        "    state = torch.load(args.weights, map_location=args.device)\n"
+        '  File "/opt/miniconda3/lib/python3.12/site-packages/torch/serialization.py", line 1097, in load\n'
+        "    return _load(\n"
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "Let args.device be 'cpu' where torch.cuda.is_available() is False: talk.py:4",
+        "map_location='cpu'",
+    ),
     (  # the signature that TorchScript marks
         "Traceback (most recent call last):\n"
         '  File "/srv/own/run.py", line 3, in <module>\n    m = torch.jit.script(Net())\n'
@@ -3215,6 +3248,45 @@ def test_pip_that_may_ask_no_index_is_not_sent_to_one(rules: RuleSet) -> None:
     assert "`pip install --no-build-isolation --no-index -e ./ops`" in unknown(building + refused, rules)
     assert "--find-links" in unknown("+ pip install --no-index -r req.txt\n" + refused, rules)
     assert "pip index versions setuptools" in unknown("+ pip install -r req.txt\n" + refused, rules)
+
+
+IMPORTS_ANOTHER = (
+    "Traceback (most recent call last):\n"
+    '  File "/srv/own/main.py", line 1, in <module>\n    from finder import Model\n'
+    '  File "/srv/env/lib/python3.12/site-packages/finder/model.py", line 8, in <module>\n    import netkit\n'
+    '  File "/srv/env/lib/python3.12/site-packages/netkit/__init__.py", line 181, in <module>\n    start()\n'
+    '  File "/srv/env/lib/python3.12/site-packages/netkit/typing.py", line 168, in start\n    a = b.Value\n'
+    "AttributeError: module 'netkit.dnn' has no attribute 'Value'\n"
+)
+
+
+def test_of_packages_that_import_each_other_the_one_that_failed_is_named(rules: RuleSet) -> None:
+    assert unknown(IMPORTS_ANOTHER, rules).startswith(
+        "Install netkit again, in the release that finder asks for"
+    )
+    called = IMPORTS_ANOTHER.replace("import netkit\n", "x = netkit.take(3)\n")
+    assert unknown(called, rules).startswith("Update finder with pip")
+    own = IMPORTS_ANOTHER.replace("site-packages/netkit", "site-packages/finder")
+    assert unknown(own, rules).startswith("Update finder with pip")
+
+
+def test_the_option_of_a_command_line_is_named_as_it_is_there(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.12/site-packages/netkit/launch.py", line 66, in main\n'
+        "    args = prepare(sys.argv[1:])\n"
+        '  File "/srv/env/lib/python3.12/site-packages/netkit/args.py", line 837, in check\n'
+        "    assert args.turn_mode in MODES\n"
+        "AssertionError: netkit expects turn_mode to be one of ['left', 'right'], but got half\n"
+    )
+    assert unknown(text, rules).startswith("Set --turn-mode to left or right where netkit is started")
+    called = text.replace("sys.argv[1:]", "mode")
+    assert unknown(called, rules).startswith("Set turn_mode to left or right where netkit is called")
+    of_script = called.replace("Traceback (most recent call last):\n", (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/tool.py", line 3, in <module>\n    sys.exit(main(parser.parse_args()))\n'
+    ))  # fmt: skip
+    assert "--turn-mode" not in unknown(of_script, rules)
 
 
 PIP_FAILED = (

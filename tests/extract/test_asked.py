@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchdoctor.extract.asked import asked, setting
+from torchdoctor.extract.asked import asked, choice, setting
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,28 @@ def test_a_message_says_what_to_do(text: str, words: str | None) -> None:
 )
 def test_a_message_names_what_it_is_about(text: str, name: str | None) -> None:
     assert setting(text) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "Turner expects turn_mode to be one of ['left', 'right'], but got half",
+            ("turn_mode", ("left", "right"), "half"),
+        ),
+        (
+            "Expected argument `turn` to be one of ('a', 'b', None), but got x.",
+            ("turn", ("a", "b", "None"), "x"),
+        ),
+        ("The 'turn' parameter of Knob must be a str among {'a', 'b'}.", ("turn", ("a", "b"), None)),
+        ("turn_mode should be one of 'a', 'b' or 'c'", ("turn_mode", ("a", "b", "c"), None)),
+        ("--turn must be one of [left, right]", ("--turn", ("left", "right"), None)),
+        ("turn_share must be in [0, 1]", None),  # a range
+        ("turn_mode must be one of left, right", None),  # where the list ends is not shown
+        ("It should be one of ('a', 'b')", None),
+    ],
+)
+def test_a_message_lists_the_values_of_a_setting(
+    text: str, found: tuple[str, tuple[str, ...], str | None] | None
+) -> None:
+    assert choice(text) == found

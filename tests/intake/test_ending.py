@@ -168,3 +168,36 @@ def test_python_source_that_parses_is_source() -> None:
 @pytest.mark.parametrize("text", ["import os\n" + "(" * 5_000, "import os\nx = '\x00'", "import \ud800"])
 def test_source_that_breaks_the_parser_is_no_source(text: str) -> None:
     assert not is_source(text)
+
+
+CAUGHT = """Traceback (most recent call last):
+  File "/srv/own/backends.py", line 7, in start
+    self.engine = Fast(config)
+RuntimeError: no kernel for this engine
+"""
+ENDED = """Traceback (most recent call last):
+  File "/srv/own/serve.py", line 9, in <module>
+    main()
+ValueError: the page is not reached
+"""
+INSTEAD = "WARNING: Falling back to the plain backend\n"
+GOES_ON = "plain backend is there\npage is built\nlistening on 7860\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "caught"),
+    [
+        (CAUGHT + INSTEAD + GOES_ON + ENDED, True),
+        (CAUGHT + GOES_ON + ENDED, False),  # nothing says that it was caught
+        (CAUGHT + INSTEAD + ENDED, False),  # what it took instead failed at once
+        (CAUGHT + INSTEAD + GOES_ON + CAUGHT, False),  # the same again: it was not got over
+        (CAUGHT + INSTEAD + GOES_ON, False),  # nothing else ended it
+        (CAUGHT.replace("in start", "in <module>") + INSTEAD + GOES_ON + ENDED, False),  # another program
+        (CAUGHT + "Attempt 2: " + INSTEAD + GOES_ON + ENDED, False),
+    ],
+)
+def test_what_a_program_fell_back_from_is_not_what_ended_it(text: str, caught: bool) -> None:
+    transcript = read_text(text)
+    events = [event for run in (*transcript.earlier, transcript) for event in run.events]
+    raised = [event for event in events if event.text.startswith("no kernel")]
+    assert raised[0].recovered is caught

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from torchdoctor.engine.build_reading import built, of_conda, of_setup
@@ -39,6 +40,7 @@ _FORWARDS = (  # … or raises once more what a function within raised, whose fr
 # a function that names itself at the head of its message: "conv2d(): ", "linalg.solve: "
 _SPEAKS = r"^(?P<function>(?:torch|linalg|fft|sparse)\.[\w.]+(?=\(\)|:)|\w+(?=\(\)))(?:\(\):?|:) "
 _CHECK = r"^\s*torch\._check\((?P<wants>[^\n]{1,200})\)\s*$"
+_IMPORTS = r"(?:import|from) \w"
 _CALL = r"(?<![\w.])([A-Za-z_][\w.]*)\("
 _OPERATOR = r"\s(?:[-+*/%@|&^<>]|\*\*|//|[<>=!]=|in)\s|[\w\])](?:\*\*|[@+*/]=?)[\w(\[]"
 _NICKNAMES = {"torch": ("torch", "F", "nn"), "numpy": ("np",)}
@@ -86,6 +88,7 @@ def read(event: Event, transcript: Transcript) -> Reading | None:
             or _worked_on_none(event)
             or _refused(event, transcript)
             or inside(event)
+            or _imported(event)
         )
     facts = {fact.name: fact.value for fact in of_event("exit", event, transcript)}
     signal = facts.get("exit.signal")
@@ -132,6 +135,28 @@ def inside(event: Event) -> Reading | None:
         return None
     name = frame.function if frame.function[:1] != "<" else None
     return Reading(ReadingKind.RAISED_INSIDE, owner, name, place=frame.place())
+
+
+def _imported(event: Event) -> Reading | None:
+    """The package that failed while it was imported by another one, which the user's own line imports.
+
+    What an import runs stands below its line; the last one that is reached so is the one that failed.
+    """
+    frames = [frame for frame in event.frames if frame.package != "python"]
+    own = max((number for number, one in enumerate(frames) if not one.package), default=-1)
+    below = frames[own + 1 :]
+    if own < 0 or not below or not pattern(_IMPORTS).match(frames[own].code.strip()):
+        return None
+    last = below[0]
+    for above, frame in pairwise(below):
+        if pattern(_IMPORTS).match(above.code.strip()):
+            last = frame
+        elif frame.package != above.package:  # a call, and of another package
+            break
+    if last.package in ("", below[0].package):
+        return None
+    raiser = who_raised(event.frames) or last
+    return Reading(ReadingKind.RAISED_INSIDE, last.package, problem="import", place=raiser.place())
 
 
 def _reported(event: Event) -> Reading | None:

@@ -140,20 +140,32 @@ def _explained(inner: Event, candidates: list[Event]) -> Event:
     return inner
 
 
+_OF_ARGUMENTS = r"\bsys\.argv\b|\bparse_(?:known_)?args\("
+
+
 def _about(event: Event) -> str | None:
-    """The setting that its message names; of a division by zero what its line divides by."""
+    """The setting that its message names; of a division by zero what its line divides by.
+
+    What the same program reads from the command line is named as the option that it is there.
+    """
     from torchdoctor.extract.asked import setting
     from torchdoctor.extract.line_parts import divisor
 
     kind = (event.type or "").rpartition(".")[2]
     if kind == "ZeroDivisionError":
         return divisor(event.frames[-1].code) if event.frames else None
-    return None if kind == "ImportError" else setting(event.text)
+    name = None if kind == "ImportError" else setting(event.text)
+    if name is None or not pattern(r"[a-z]\w*").fullmatch(name):
+        return name
+    owner = event.frames[-1].package if event.frames else ""
+    of_program = [frame.code for frame in event.frames if owner and frame.package == owner]
+    by_option = any(pattern(_OF_ARGUMENTS).search(code) is not None for code in of_program)
+    return f"--{name.replace('_', '-')}" if by_option else name
 
 
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
     from torchdoctor.engine.reading import read
-    from torchdoctor.extract.asked import asked
+    from torchdoctor.extract.asked import asked, choice
     from torchdoctor.extract.launcher_hosts import only_host
     from torchdoctor.extract.python_error import of_setup_script
 
@@ -164,6 +176,7 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
     frame = (own_frame if of_setup_script(event) else user_frame)(event, transcript)
     made = read(event, transcript)
     host = only_host(event, transcript)
+    chosen = choice(event.text)
     return Suspect(
         event.type,
         event.text,
@@ -173,6 +186,7 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
         reading=made,
         asks=asked(event.text),
         setting=_about(event),
+        choices=chosen[1] if chosen is not None else (),
         host=host,
     )
 

@@ -1,4 +1,7 @@
-"""What a message itself asks its reader to do: by "Please", "Set", "You need to", or by a command of pip."""
+"""What a message itself asks its reader to do: by "Please", "Set", "You need to", or by a command of pip.
+
+And of which setting it speaks, with the values that it allows.
+"""
 
 from __future__ import annotations
 
@@ -48,6 +51,22 @@ _PARAMETER = (
     r"(?:(?P<q>[`'\"])(?P<quoted>[a-z_]\w{1,60})(?:=[^`'\"\n]*)?(?P=q)|(?P<bare>[a-z]\w*_\w+))"
     r" (?:must|should|cannot|can't|can only|has to|have to|needs? to|to be|is not|requires?|expects?)\b"
 )
+# "expects attention_backend to be one of ['a', 'b'], but got c", "'penalty' must be a str among {'a', 'b'}"
+_ITEM = r"(?:'[^'\n]{1,60}'|\"[^\"\n]{1,60}\"|[\w.+-]{1,60})"
+_STRING = r"(?:'[^'\n]{1,60}'|\"[^\"\n]{1,60}\")"
+_NEXT = r"(?:, ?(?:or |and )?| or | and | ?\| ?)"
+_CHOICE = (
+    r"(?:(?P<q>[`'\"])(?P<quoted>-{0,2}[A-Za-z_][\w-]{1,60})(?P=q)"
+    r"|(?P<bare>--[a-z][\w-]{1,60}|\b[A-Za-z]\w*_\w+)"
+    r"|\b(?:argument|parameter|option) (?P<plain>[a-z]\w{1,60}))"
+    r"(?: (?:argument|parameter|option|value|of \w{1,60})){0,3}"
+    r" (?:(?:must|should|has to|have to|needs? to|can only|is expected to) be|to be)(?: an? \w{1,20})?"
+    r" (?P<range>in)?(?:one of|either|among)?(?: the following| these)?:? ?"
+    rf"(?:[\[({{<](?P<list>{_ITEM}(?:{_NEXT}{_ITEM}){{1,39}}),?[\])}}>]"
+    rf"|(?P<strings>{_STRING}(?:{_NEXT}{_STRING}){{1,39}}))"
+    r"(?:[,;.]? (?:but |instead )?(?:it )?(?:got|received|found|was|is|given|not)(?: value)?:?"
+    r" (?P<got>[^\s,;]{1,60}))?"
+)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -76,4 +95,21 @@ def setting(text: str) -> str | None:
     if named is not None:
         return named[0]
     named = pattern(_PARAMETER).match(begun)
-    return None if named is None else named["quoted"] or named["bare"]
+    if named is None:
+        chosen = choice(text)
+        return chosen[0] if chosen is not None else None
+    return named["quoted"] or named["bare"]
+
+
+def choice(text: str) -> tuple[str, tuple[str, ...], str | None] | None:
+    """The setting of which a message lists the values that it may have, these, and the one that it has."""
+    found = pattern(_CHOICE).search(text[:2_000])
+    if found is None:
+        return None
+    values = pattern(_ITEM).findall(found["list"] or found["strings"])
+    values = [one for one in values if one not in ("or", "and")]
+    if found["range"] and all(pattern(r"[-+.\d]+").fullmatch(one) for one in values):
+        return None  # "must be in [0, 1]"
+    got = found["got"].strip("'\"`.") if found["got"] else None
+    name = found["quoted"] or found["bare"] or found["plain"]
+    return name, tuple(one.strip("'\"") for one in values), got or None

@@ -1,4 +1,4 @@
-"""The module that the user's innermost line calls, ``encoder`` in ``h = encoder(x.to(device)).last``."""
+"""What a line of the stack calls, ``encoder`` in ``h = encoder(x.to(device)).last``, and what it hands on."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ FACTS: dict[str, str] = {
     "call.argument": "text: the name that it alone was called with, where its layers are torch's",
     "call.buffer": "text: the name into a part of which that line writes, as targets in targets[i] = x",
     "call.value": "text: the name of what it writes there",
+    "call.map_location": "text: the name that the line which loads a checkpoint hands on as map_location",
 }
 
+_MAP_LOCATION = r"\bmap_location ?= ?([A-Za-z_][\w.]{0,60})(?=[,) ]|$)(?! *lambda)"
 _MODULE = "torch/nn/modules/module.py"  # behind whose call the layers of a module are
 # what a tensor may be asked for between the parentheses
 _OF_TENSORS = frozenset({
@@ -24,8 +26,9 @@ _OF_TENSORS = frozenset({
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """Both names, None for one that the line does not show."""
+    """The names, None for one that the line does not show."""
     del transcript
+    yield "map_location", _map_location(event)
     at = max((number for number, frame in enumerate(event.frames) if not frame.package), default=-1)
     below = event.frames[at + 1 :]
     if at < 0:
@@ -39,6 +42,13 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     # a package's model does more with what it gets than to hand it to its layers
     of_torch = all(frame.package in ("torch", "python") for frame in below)
     yield "argument", argument if of_torch else None
+
+
+def _map_location(event: Event) -> str | None:
+    """What the last line outside of torch hands on; a constant and a function that moves are none."""
+    caller = next((one for one in reversed(event.frames) if one.package not in ("torch", "python")), None)
+    found = pattern(_MAP_LOCATION).search(caller.code) if caller is not None else None
+    return found[1] if found is not None and found[1] != "None" else None
 
 
 def _written(code: str) -> tuple[str | None, str | None]:

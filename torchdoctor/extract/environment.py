@@ -62,9 +62,9 @@ _SOURCES = {
     r"(?:\.__version__|(?:\.onnx\.export)?[ _][Vv]ersion)?[\s=:\-,@'\"*]{1,40}"
     r"v?(?P<version>\d+\.\d+(?:\.\d+)?(?:(?:a|b|rc|\.dev|\.post)\d+)?(?:\+[A-Za-z0-9.]+)?)(?![\w.]*[%*])"
     r"(?P<build>\s+py\S+_(?:cuda|cpu|cudnn)\S*)?",
-    # torchcodec; pyannote of a model's torch and this one; what a setup script prints below its error
-    "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is |(?m:^)torch\.__version__ {1,4}= )"
-    r"(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
+    # torchcodec; torchao; pyannote of a model's torch and this; what a setup script prints below its error
+    "told": r"(?:PyTorch version \(|\btorch \S{1,40}, yours is |(?m:^)torch\.__version__ {1,4}= "
+    r"|\bincompatible torch version )(?P<version>\d+\.\d+\.\d+(?:\+\w+)?)",
     "built": r"CUDA used to build PyTorch: (?P<cuda>\S+)",
     "built-rocm": r"ROCM used to build PyTorch: (?P<hip>\S+)",
     "available": r"(?:Is CUDA available: |torch\.cuda\.is_available\(\)[ =:)]+)(?P<value>True|False|Yes|No)"
@@ -213,8 +213,7 @@ def _told(text: str, event: Event, found: _Found) -> None:
 
 
 def _torch(version: str, build: str, event: Event, found: _Found) -> None:
-    known = found.value("torch.version")
-    tag = version.partition("+")[2]
+    known, tag = found.value("torch.version"), version.partition("+")[2]
     if not tag and not build and isinstance(known, str) and known.partition("+")[0] == version:
         return  # the same version without its tag says less than what is known
     if known is not None and known != version:
@@ -370,6 +369,7 @@ _READERS: tuple[tuple[str, Callable[[str, Event, _Found], None]], ...] = (
     ("PyTorch", _packages),
     (") is not compatible", _told),
     (", yours is ", _told),
+    ("incompatible torch version", _told),
     ("torch.__version__ ", _told),
     ("Pytorch", _packages),
     ("numpy", _packages),

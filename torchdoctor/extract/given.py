@@ -10,6 +10,7 @@ from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "given.device": "text: the device in options and settings, as mps or cpu; absent among several",
+    "given.device_option": "text: the option of a command that names a GPU, with its value: --device cuda",
     "given.refused": "text: the GPU that this line says is not there, so that the CPU is taken; absent where "
     "no option and no word asks for it, and no card is shown",
     "given.logged": "text: the logged metric whose name is nearest to that of the message, or the only one "
@@ -22,6 +23,7 @@ FACTS: dict[str, str] = {
 }
 
 _DEVICE = r"\bdevice(?:[-_]type)?['\"]?(?: ?[=:] ?| )['\"]?(mps|cpu|cuda|xpu)\b"
+_DEVICE_OPTION = r"(?<!\S)(--device[ =](?:cuda(?::\d{1,2})?|xpu|mps|gpu))(?!\S)"
 # Lightning: what a callback watches, and what is there
 _WATCHED = (
     r"(?:monitor='|metric `?)(?P<name>[\w./-]{1,100})[^\[\n]{1,200}(?:\[|following: `)"
@@ -59,6 +61,7 @@ _STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standa
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Facts of the whole text, and what this event says of a device."""
     yield "device", _device(transcript)
+    yield "device_option", _device_option(transcript)
     yield "refused", _refused(event, transcript)
     yield "logged", _logged(event.text[:_CHARS]) if "metric" in event.text else None
     yield "output_dir", _output_dir(transcript)
@@ -92,6 +95,13 @@ def _device(transcript: Transcript) -> str | None:
         if "device" in event.text
         for found in pattern(_DEVICE).finditer(event.text[:_CHARS])
     }
+    return named.pop() if len(named) == 1 else None
+
+
+@once_a_text
+def _device_option(transcript: Transcript) -> str | None:
+    texts = (event.text[:_CHARS] for event in transcript.events if "device" in event.text)
+    named = {found[1] for text in texts for found in pattern(_DEVICE_OPTION).finditer(text)}
     return named.pop() if len(named) == 1 else None
 
 

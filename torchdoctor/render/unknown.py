@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.model import PROCESS_ENDED, ReadingKind
 from torchdoctor.render.unknown_builds import build_step, installation_step
-from torchdoctor.render.unknown_calls import of_call, of_import
+from torchdoctor.render.unknown_calls import alternatives, of_call, of_import
 from torchdoctor.render.unknown_data import look_at, of_data
-from torchdoctor.render.unknown_systems import by_hand, installed_by, step_on, when_ended
+from torchdoctor.render.unknown_systems import by_hand, by_variable, installed_by, step_on, when_ended
 
 if TYPE_CHECKING:
     from torchdoctor.model import Reading, Suspect
@@ -171,7 +171,7 @@ def next_step(item: Suspect) -> str:
         if step:
             return step
     if item.asks is not None:
-        return _by_its_words(item.asks, item.reading)
+        return by_variable(item.asks, item.system) or _by_its_words(item.asks, item.reading)
     if not item.type:
         if re.search(_NOT_THERE, item.message):
             return (
@@ -197,7 +197,7 @@ def _by_its_words(asks: str, read: Reading | None) -> str:
         where = ", before the program starts"  # which reads it then
     step = f'Do what the message itself asks for{where}: "{asks}".'
     if read is not None and read.kind is ReadingKind.RAISED_INSIDE:
-        step += f" If you did not set that, update {read.owner}, whose own code raised it."
+        step += f" If you set nothing of the kind, update {read.owner}: its own code raised it."
     return step
 
 
@@ -325,6 +325,11 @@ def _of_package(item: Suspect, owner: str) -> str:
         )
     if item.setting is not None:
         where = "is started" if item.setting.startswith("--") else "is called or configured"
+        if item.choices:
+            return (
+                f"Set {item.setting} to {alternatives(item.choices)} where {owner} {where}: it takes no "
+                "other value here."
+            )
         return f"Set or change {item.setting} where {owner} {where}: the message is about it."
     refused = read is not None and read.kind is ReadingKind.LIBRARY_REFUSED
     if refused or (item.type or "").rpartition(".")[2] in _OF_ARGUMENTS:
@@ -353,9 +358,15 @@ def _of_exception(item: Suspect) -> str:
         )
     read = item.reading
     owner = frame.package or (read.owner if read and read.kind is ReadingKind.RAISED_INSIDE else "")
+    imported = re.match(r"(?:import|from) (\w+)", frame.code)
+    if imported is not None and read is not None and read.problem == "import":
+        return (
+            f"Install {owner} again, in the release that {imported[1]} asks for: it fails while it is "
+            f"imported itself, and {imported[1]} only imports it. `pip check` shows packages that do not go "
+            "together."
+        )
     if owner:
         return _of_package(item, owner)
-    imported = re.match(r"(?:import|from) (\w+)", frame.code)
     if imported is not None and imported[1] != "__future__":
         return (
             f"Update {imported[1]} with pip, and what it imports: it fails while it is imported, before "

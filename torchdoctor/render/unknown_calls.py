@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torchdoctor.model import Reading, Suspect
 
 _DEVICE = r"(mps|xpu|hpu|npu|xla|cuda|hip)(?::\d{1,3})?"
+_CHOICES = 8  # values that one sentence lists
 _OF_IMPORTS = ("ImportError", "ModuleNotFoundError")
 
 
@@ -29,11 +30,23 @@ def of_call(item: Suspect, read: Reading, at: str) -> str:
             f"as its device. {read.owner} does not do it on {device[1]}."
         )
     on_rank = f", on rank {item.rank}" if item.rank is not None else ""
+    if item.setting and item.choices:
+        return (
+            f"Set {item.setting} to {alternatives(item.choices)} where {at} gives it to {read.owner}"
+            f"{on_rank}: it takes no other value here."
+        )
     change = f"Change {item.setting}, which {at} gives" if item.setting else f"Change what {at} hands"
     return (
         f"{change} to {read.owner}, as the message says. If that looks right, print the values just "
         f"before that line{on_rank}."
     )
+
+
+def alternatives(choices: tuple[str, ...]) -> str:
+    """``a, b or c``, of many the first ones."""
+    if len(choices) > _CHOICES:
+        return f"{', '.join(choices[:_CHOICES])} or another that the message lists"
+    return " or ".join(part for part in (", ".join(choices[:-1]), choices[-1]) if part)
 
 
 def of_import(item: Suspect) -> str:

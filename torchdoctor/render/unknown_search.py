@@ -35,7 +35,9 @@ _CODE = r"(?i)\b((?:code|error|errno|status|protocol|opset)(?: is)?[:=]? )(\d{1,
 
 def search_line(item: Suspect) -> str:
     """The message without paths, numbers and addresses, for a tracker; names between quotation marks stay."""
-    message = next((line for line in item.message.splitlines() if line.strip()), "")[:1_000].strip("`* ")
+    lines = [line.strip() for line in item.message[:4_000].splitlines() if line.strip()]
+    shown = 2 if lines and lines[0].endswith(":") else 1  # what is announced stands below
+    message = " ".join(lines[:shown])[:1_000].strip("`* ")
     if message.startswith("CMake Error"):  # what it says stands in the lines below
         message = " ".join(item.message[:400].split())
     elif item.reading is not None and item.reading.kind is ReadingKind.LIBRARY_REPORTED:

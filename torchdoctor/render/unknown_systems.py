@@ -35,6 +35,24 @@ _PACKAGES = {
     "git": ("git", "Git.Git"),
     "sox": ("sox", "ChrisBagwell.SoX"),
 }
+# "please set KNOBS_FORCE_TURN=1": a value that can be typed as it stands, and no "=0/1" or "=/path/to/knobs"
+_ASSIGNED = r"(?<![\w$-])([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=(['\"`]?)(\w[\w.+-]*)\2(?=[.,;:!)'\"`]*(?:\s|$))"
+
+
+def by_variable(asks: str, system: str | None) -> str:
+    """The system's command that sets the one variable a message asks for; "" where it asks for others."""
+    found = set(re.findall(_ASSIGNED, asks))
+    if len(found) != 1 or asks.count("=") != 1:
+        return ""
+    ((name, _, value),) = found
+    value = value.rstrip(".")
+    if system == "dockerfile":
+        return f"Set what the message asks for in the Dockerfile, above that step: `ENV {name}={value}`."
+    typed = f"$env:{name} = '{value}'" if system == "windows" else f"export {name}={value}"
+    return (
+        f"Set what the message asks for, `{typed}`, in the shell in which the program starts; of a container "
+        f"with `-e {name}={value}` behind docker run."
+    )
 
 
 def installed_by(name: str, system: str) -> str:

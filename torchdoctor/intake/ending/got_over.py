@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from torchdoctor.intake.elements import Draft
 
 _NEAR = 3  # events in which a program says what it does instead
+_CALM = 3  # lines without trouble that a program prints with what it took instead
 _MOST = 400
+_SAME = 60  # characters by which a message is known again
 _FAR = 200  # events
 _MANY = 40  # lines of steps, more than another rank or a buffer shows behind the end of a process
 _GETS_ON = r"(?i)(?<![\d.])\d+ ?/ ?\d+(?![\d.])|\d%|(?:=|: ?|\s)-?\d+\.\d+"
@@ -67,13 +69,60 @@ def mark_recovered(drafts: list[Draft], ending: Ending, good: int) -> None:
 
 
 def _mark_passed(drafts: list[Draft]) -> None:
-    """Of an input that ended badly, mark the exceptions after which its stream took many steps until then."""
+    """Of an input that ended badly, mark the exceptions after which its stream took many steps until then.
+
+    Or for which the program took something else, before another exception ended it.
+    """
     steps: dict[str, int] = {}
-    for draft in reversed(drafts):
+    ends: dict[str, Draft] = {}  # the last exception of each stream
+    for index in range(len(drafts) - 1, -1, -1):
+        draft = drafts[index]
         if draft.kind in (EventKind.EXCEPTION, EventKind.CRASH) and steps.get(draft.stream, 0) >= _MANY:
             draft.recovered = True
+        elif draft.stream in ends and _fell_back(drafts, index, ends[draft.stream]):
+            draft.recovered = True
+            _mark_announced(drafts, index)
         elif draft.kind is EventKind.LOG and moves(draft.raw[:600]):
             steps[draft.stream] = steps.get(draft.stream, 0) + 1 + draft.end_line - draft.line
+        elif draft.kind is EventKind.EXCEPTION and draft.headed and not draft.quoted:
+            ends.setdefault(draft.stream, draft)
+
+
+def _fell_back(drafts: list[Draft], index: int, end: Draft) -> bool:
+    """Does the program say right below what it takes instead, get on with that, and fail of something else?
+
+    What is tried again is still the same attempt, and an exception that left the main module was not caught.
+    """
+    failed = drafts[index]
+    message = failed.text().strip()[:_SAME]
+    if (
+        failed.kind is not EventKind.EXCEPTION
+        or not failed.frames
+        or failed.quoted
+        or not message
+        or message in end.text()
+        or _ended_program(drafts, index)
+        or rows.DIED.search(failed.text()[:_MOST])
+    ):
+        return False
+    below = [one for one in drafts[index + 1 : index + 1 + _MOST] if one.stream == failed.stream]
+    calm = [one.text()[:_MOST] for one in takewhile(lambda one: _is_calm(one, failed), below)]
+    said = next((at for at, text in enumerate(calm[:_NEAR]) if rows.AROUND.search(text)), None)
+    return said is not None and len(calm) - said > _CALM and not rows.AGAIN.search(calm[said])
+
+
+def _is_calm(draft: Draft, failed: Draft) -> bool:
+    """Is it a line of the same program that tells of no trouble, or of what it takes instead of that?"""
+    text = draft.text()[:_MOST]
+    return _goes_on(draft, failed) and (not rows.TROUBLE.search(text) or bool(rows.AROUND.search(text)))
+
+
+def _mark_announced(drafts: list[Draft], index: int) -> None:
+    """Mark the lines right above a traceback by which the handler of its exception tells the message, too."""
+    message = drafts[index].text().strip()[:_SAME]
+    for above in drafts[max(0, index - _NEAR) : index]:
+        if above.kind is EventKind.LOG and message in above.text():
+            above.recovered = True
 
 
 def ended_services(drafts: list[Draft]) -> dict[int, int]:
