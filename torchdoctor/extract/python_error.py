@@ -118,8 +118,8 @@ _DETAILS = (
     r"(?P<call>[\w.]{1,100})\(\) (?:got an unexpected keyword argument '(?P<unexpected>\w{1,80})'"
     r"|missing \d+ required (?:positional|keyword-only) arguments?: (?P<lacking>'[^\n]{1,200}')"
     r"|takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<given>\d+) (?:was|were) given)",
-    r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>\w{1,60})' and "
-    r"'(?P<other>\w{1,60})'",
+    r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>[\w.]{1,60})' and "
+    r"'(?P<other>[\w.]{1,60})'",
     r"invalid literal for int\(\) with base 10: '(?P<decimal>[+-]?(?=\.?\d)\d{0,20}\.\d{0,20})'",
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float): "
     r"(?P<no_number>'[^'\n]{0,80}')",
