@@ -97,9 +97,7 @@ _GRAMMAR = (
 )
 _GRAMMAR_SAYS = ("invalid syntax", "expected '('", "expected ':'")
 # an f-string that has its own quotes, a backslash or a remark between the braces
-_F_SAYS = (
-    r"^f-string(?:: unmatched '[\[({]'|: expecting '\}'| expression part cannot include (?:a b|'#'))"
-)
+_F_SAYS = r"^f-string(?:: unmatched '[\[({]'|: expecting '\}'| expression part cannot include (?:a b|'#'))"
 _F_QUOTED = r"\b[rR]?[fF][rR]?(?:\"[^\"]*\{[^\"}]*\"|'[^']*\{[^'}]*')"
 _OWN_VERSION = r"[/\\]python(\d\.\d{1,2})[/\\]|[/\\]Python(3)(\d{1,2})[/\\]"
 
