@@ -897,7 +897,32 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
+_CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
+
 BY_VALUE = [
+    (  # the lines above the arrow show the copy that is trained
+        _CELLS + "/tmp/ipython-input-91.py in <cell line: 0>()\n    329 # near the reference\n"
+        "    330 pi_new = copy.deepcopy(pi_ref).to(device)\n--> 331 curve = ppo_train(pi_new, pi_ref, beta=0.08)\n\n"
+        "/tmp/ipython-input-91.py in ppo_train(policy, ref_policy, beta)\n    284             opt.zero_grad()\n"
+        "--> 285             pi_loss.backward()\n    286             opt.step()\n\n"
+        "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn\n",
+        "Unfreeze the copy before its optimizer is made, pi_new.requires_grad_(True): a copy.deepcopy of pi_ref",
+        "Unfreeze what should learn",
+    ),
+    (  # the lines above the arrow show who made an index of floats
+        _CELLS
+        + "/tmp/ipython-input-35.py in act(obs)\n      3     obs = torch.tensor(obs).unsqueeze(0).float()\n"
+        "      4     with torch.no_grad():\n----> 5         logits = policy(obs)\n\n"
+        "/usr/local/lib/python3.12/dist-packages/torch/nn/modules/module.py in _call_impl(self, *args, **kwargs)\n"
+        "-> 1786             return forward_call(*args, **kwargs)\n\n"
+        "/tmp/ipython-input-33.py in forward(self, tokens)\n---> 17         x = self.emb(tokens)     # [B, T, E]\n\n"
+        "/usr/local/lib/python3.12/dist-packages/torch/nn/modules/module.py in _call_impl(self, *args, **kwargs)\n"
+        "-> 1786             return forward_call(*args, **kwargs)\n\n"
+        "RuntimeError: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+        "Int; but got torch.FloatTensor instead (while checking arguments for embedding)\n",
+        "Write .long() in place of .float() where obs is made, above ipython-input-35.py:5: it is",
+        "idx = idx",
+    ),
     (  # the signature that TorchScript marks
         "Traceback (most recent call last):\n"
         '  File "/srv/own/run.py", line 3, in <module>\n    m = torch.jit.script(Net())\n'
@@ -3110,6 +3135,13 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_a_line_to_make_sure_bears_the_readers_own_names(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if start.startswith("Unfreeze the copy"))
+    made_sure = first(text, rules).decide_with or ""
+    assert "pi_loss.grad_fn" in made_sure
+    assert "pi_new.parameters()" in made_sure
 
 
 def test_a_known_build_names_its_own_index(rules: RuleSet) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, launch, releases, surroundings
 from torchdoctor.engine.conditions import as_text, holds
-from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
+from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, of_program, to_put_in
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.patterns import search
 from torchdoctor.records import replace
@@ -186,6 +186,9 @@ class Advice:
 
             command = log_file.named(command, self._places[0].event, self._facts.transcript.events)
         command = self.numbered(command)
+        if is_python(command):
+            ask = self._ask(self._places[0])
+            command = of_program(command, as_text(ask("event.code")), as_text(ask("call.copy")))
         if " train.py" not in command:
             return commands.adapted(command, self._seen, self._script, self._interpreter, self._shell)
         parts = launch.apart(command)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, parsed, source
+from torchdoctor.extract.line_parts import handed
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -13,6 +14,10 @@ FACTS: dict[str, str] = {
     "call.argument": "text: the name that it alone was called with, where its layers are torch's",
     "call.buffer": "text: the name into a part of which that line writes, as targets in targets[i] = x",
     "call.value": "text: the name of what it writes there",
+    "call.copy": "text: the copy.deepcopy that a line of the user's hands on, by its name",
+    "call.copied": "text: what that is a copy of",
+    "call.floated": "text: what a line made with .float() that the next ones hand on, by its name",
+    "call.floated_at": "text: the file and line that hands it on",
 }
 
 _MODULE = "torch/nn/modules/module.py"  # behind whose call the layers of a module are
@@ -21,11 +26,20 @@ _OF_TENSORS = frozenset({
     "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "long", "int", "bool", "type", "detach",
     "clone", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "contiguous", "size",
 })  # fmt: skip
+# pi = copy.deepcopy(ref).to(device), ids = torch.tensor(rows).float()
+_MADE = (
+    (
+        "copy",
+        r"\s*(?P<name>[A-Za-z_][\w.]{0,60}) = (?:copy\.)?deepcopy\((?P<copied>[A-Za-z_][\w.]{0,60})\)",
+    ),
+    ("floated", r"\s*(?P<name>[A-Za-z_][\w.]{0,60}) = .{1,200}\.float\(\)\s*(?:#|$)"),
+)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """Both names, None for one that the line does not show."""
     del transcript
+    yield from _made_above(event)
     at = max((number for number, frame in enumerate(event.frames) if not frame.package), default=-1)
     below = event.frames[at + 1 :]
     if at < 0:
@@ -39,6 +53,23 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     # a package's model does more with what it gets than to hand it to its layers
     of_torch = all(frame.package in ("torch", "python") for frame in below)
     yield "argument", argument if of_torch else None
+
+
+def _made_above(event: Event) -> Iterator[Found]:
+    """What the innermost frames show to be made above their line, and to be handed on by it."""
+    told: set[str] = set()
+    for frame in reversed(event.frames):
+        for line in reversed(frame.above.splitlines()):
+            for what, form in _MADE:
+                made = pattern(form).match(line) if what not in told else None
+                if made is None or made["name"] not in handed(frame.code):
+                    continue
+                told.add(what)
+                yield what, made["name"]
+                if what == "copy":
+                    yield "copied", made["copied"]
+                else:
+                    yield "floated_at", frame.place()
 
 
 def _written(code: str) -> tuple[str | None, str | None]:
