@@ -900,6 +900,49 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # the function that caught the one tried a like one: the last of them ended the run
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 1572, in set_rows\n'
+        "    self._rows_of_pieces()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 812, in _rows_of_pieces\n'
+        '    raise FileNotFoundError(f"File not found: {path}")\n'
+        "FileNotFoundError: File not found: model/rows.model\n"
+        "\n"
+        "During handling of the above exception, another exception occurred:\n"
+        "\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 1575, in set_rows\n'
+        "    self._rows_of_hub()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 887, in _rows_of_hub\n'
+        "    raise TypeError('this model has pairs')\n"
+        "TypeError: this model has pairs\n"
+        "\n"
+        "During handling of the above exception, another exception occurred:\n"
+        "\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 5117, in <module>\n'
+        "    main()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 433, in main\n'
+        "    self.set_rows()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 1578, in set_rows\n'
+        "    self._rows_of_pairs()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 521, in _rows_of_pairs\n'
+        "    from transformers import AutoTokenizer\n"
+        "ModuleNotFoundError: No module named 'transformers'\n"
+        "---------------------------------------------------------------------------\n"
+        "RuntimeError                              Traceback (most recent call last)\n"
+        "Cell In[18], line 2\n"
+        "      1 # one file for all\n"
+        '----> 2 model.save_rows("model")\n'
+        "\n"
+        "File ~/kn/.venv/lib/python3.12/site-packages/knobs/save.py:1209, in save(model, place)\n"
+        "   1198     ok = run(place)\n"
+        '-> 1209     raise RuntimeError(f"knobs: nothing was written to {place}")\n'
+        "\n"
+        "RuntimeError: knobs: nothing was written to model/rows.gguf\n",
+        "Put the folder of ~/kn/.venv/bin/python first on PATH, if it imports transformers",
+        "Correct the path",
+    ),
     (  # the lines above the arrow show the copy that is trained
         _CELLS + "/tmp/ipython-input-91.py in <cell line: 0>()\n    329 # near the reference\n"
         "    330 pi_new = copy.deepcopy(pi_ref).to(device)\n--> 331 curve = ppo_train(pi_new, pi_ref, beta=0.08)\n\n"

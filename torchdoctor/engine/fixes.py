@@ -266,10 +266,16 @@ def restarts(do: str, run: str) -> str:
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:
     """Where the values of the fixes are read: the place that is reported, then the rule's others.
 
-    A launcher says in one line that a child failed and in the next which one. Another rank's are left out.
+    A launcher says in one line that a child failed and in the next which one. Another rank's are left out,
+    and where no words of the message were matched, exceptions of another class: they are of something else.
     """
-    rank = best.event.rank
-    others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))
+    rank, kind = best.event.rank, None if best.snippet else best.event.type
+    others = (
+        item
+        for item in head.occurrences
+        if (rank is None or item.event.rank in (None, rank))
+        and (kind is None or item.event.type in (None, kind))
+    )
     return [best, *[item for item in others if item is not best][:_PLACES]]
 
 

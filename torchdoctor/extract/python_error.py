@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, torch_extensions
+from torchdoctor.extract import Found, interpreter, torch_extensions
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -43,6 +43,7 @@ FACTS: dict[str, str] = {
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
     "python.checkout": "text: the folder, no installed package's, whose module lacks what was asked of it",
     "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
+    "python.parent": "text: the interpreter of what started the script, which may have the module",
     "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
     "python.handed_by": "text: what handed a function to another process, which lacks the function's module",
     "python.package": "str: what pip installs for the module that is missing, as cv2 is of opencv-python",
@@ -181,6 +182,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
             yield from _unseen(name, event.frames)
+            yield "parent", interpreter.parent_of(event, transcript) or None
     if kind in ("TypeError", "ValueError"):
         yield from _details(event.text[:2_000])
     if kind == "AttributeError":
