@@ -365,6 +365,8 @@ def test_a_package_that_fails_at_its_import_is_updated() -> None:
         ("no op 'knobs::turn.out/2', error code 304", "no op 'knobs::turn.out/2', error code 304"),
         ("/opt/k/libknob.so.2: bad 'D:\\k\\turn.dll' b'\\x00'", "libknob.so.2: bad 'turn.dll'"),
         ("Unsupported: 'call_knob on a.turn [Tensor(), int 3]'", "Unsupported: call_knob a.turn"),
+        ("knobStatus=9 [No such knob] for 3 turns", "knobStatus=9 [No such knob] for turns"),
+        ("secret=12345, interpret 3", "secret= interpret"),
         ("option '--turn-by' of 'my knob/a' unknown", "option '--turn-by' of unknown"),
     ],
 )  # fmt: skip

@@ -129,7 +129,7 @@ class Frame(Record):
     """One line of a stack. ``package`` is "" for the user's own code, else the package or "python".
 
     Columns count characters from 1, and are known where the source itself was read; ``end_column`` is behind
-    the last character.
+    the last character. ``above`` holds the source lines that IPython shows before that of the user's frame.
     """
 
     file: str
@@ -141,6 +141,7 @@ class Frame(Record):
     column: int | None = None
     end_line: int | None = None
     end_column: int | None = None
+    above: str = ""
 
     def place(self) -> str:
         """The file's name and the line: ``train.py:12``; the name alone where the line is unknown."""

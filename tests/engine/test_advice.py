@@ -897,6 +897,8 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 
 
 # (text, how its first fix starts, what no fix says): shapes that differ from a fixture's by a value alone
+_CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
+
 BY_VALUE = [
     (  # a program that was started with a device
         "$ whisper talk.wav --model large-v3 --device cuda\n"
@@ -930,6 +932,72 @@ BY_VALUE = [
         "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
         "Let args.device be 'cpu' where torch.cuda.is_available() is False: talk.py:4",
         "map_location='cpu'",
+    ),
+    (  # the function that caught the one tried a like one: the last of them ended the run
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 1572, in set_rows\n'
+        "    self._rows_of_pieces()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 812, in _rows_of_pieces\n'
+        '    raise FileNotFoundError(f"File not found: {path}")\n'
+        "FileNotFoundError: File not found: model/rows.model\n"
+        "\n"
+        "During handling of the above exception, another exception occurred:\n"
+        "\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 1575, in set_rows\n'
+        "    self._rows_of_hub()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 887, in _rows_of_hub\n'
+        "    raise TypeError('this model has pairs')\n"
+        "TypeError: this model has pairs\n"
+        "\n"
+        "During handling of the above exception, another exception occurred:\n"
+        "\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 5117, in <module>\n'
+        "    main()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 433, in main\n'
+        "    self.set_rows()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 1578, in set_rows\n'
+        "    self._rows_of_pairs()\n"
+        '  File "/home/u/user1/tools/to_ggml.py", line 521, in _rows_of_pairs\n'
+        "    from transformers import AutoTokenizer\n"
+        "ModuleNotFoundError: No module named 'transformers'\n"
+        "---------------------------------------------------------------------------\n"
+        "RuntimeError                              Traceback (most recent call last)\n"
+        "Cell In[18], line 2\n"
+        "      1 # one file for all\n"
+        '----> 2 model.save_rows("model")\n'
+        "\n"
+        "File ~/kn/.venv/lib/python3.12/site-packages/knobs/save.py:1209, in save(model, place)\n"
+        "   1198     ok = run(place)\n"
+        '-> 1209     raise RuntimeError(f"knobs: nothing was written to {place}")\n'
+        "\n"
+        "RuntimeError: knobs: nothing was written to model/rows.gguf\n",
+        "Put the folder of ~/kn/.venv/bin/python first on PATH, if it imports transformers",
+        "Correct the path",
+    ),
+    (  # the lines above the arrow show the copy that is trained
+        _CELLS + "/tmp/ipython-input-91.py in <cell line: 0>()\n    329 # near the reference\n"
+        "    330 pi_new = copy.deepcopy(pi_ref).to(device)\n--> 331 curve = ppo_train(pi_new, pi_ref, beta=0.08)\n\n"
+        "/tmp/ipython-input-91.py in ppo_train(policy, ref_policy, beta)\n    284             opt.zero_grad()\n"
+        "--> 285             pi_loss.backward()\n    286             opt.step()\n\n"
+        "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn\n",
+        "Unfreeze the copy before its optimizer is made, pi_new.requires_grad_(True): a copy.deepcopy of pi_ref",
+        "Unfreeze what should learn",
+    ),
+    (  # the lines above the arrow show who made an index of floats
+        _CELLS
+        + "/tmp/ipython-input-35.py in act(obs)\n      3     obs = torch.tensor(obs).unsqueeze(0).float()\n"
+        "      4     with torch.no_grad():\n----> 5         logits = policy(obs)\n\n"
+        "/usr/local/lib/python3.12/dist-packages/torch/nn/modules/module.py in _call_impl(self, *args, **kwargs)\n"
+        "-> 1786             return forward_call(*args, **kwargs)\n\n"
+        "/tmp/ipython-input-33.py in forward(self, tokens)\n---> 17         x = self.emb(tokens)     # [B, T, E]\n\n"
+        "/usr/local/lib/python3.12/dist-packages/torch/nn/modules/module.py in _call_impl(self, *args, **kwargs)\n"
+        "-> 1786             return forward_call(*args, **kwargs)\n\n"
+        "RuntimeError: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, "
+        "Int; but got torch.FloatTensor instead (while checking arguments for embedding)\n",
+        "Write .long() in place of .float() where obs is made, above ipython-input-35.py:5: it is",
+        "idx = idx",
     ),
     (  # the signature that TorchScript marks
         "Traceback (most recent call last):\n"
@@ -3143,6 +3211,13 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_a_line_to_make_sure_bears_the_readers_own_names(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if start.startswith("Unfreeze the copy"))
+    made_sure = first(text, rules).decide_with or ""
+    assert "pi_loss.grad_fn" in made_sure
+    assert "pi_new.parameters()" in made_sure
 
 
 def test_a_known_build_names_its_own_index(rules: RuleSet) -> None:

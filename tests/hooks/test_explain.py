@@ -64,7 +64,7 @@ def test_a_report_is_text_html_json_and_can_be_pickled(monkeypatch: pytest.Monke
     report = torchdoctor.explain(error_of("dtype_mismatch"))
     jsonschema.validate(report.to_dict(), SCHEMA)
     assert isinstance(report, torchdoctor.Report)
-    assert str(report).startswith("✗ Tensors of one operation have different dtypes\n")
+    assert str(report).startswith("✗ A tensor has another dtype than the operation takes\n")
     html = report._repr_html_()
     assert "features is float64 [4, 8] on cpu" in html
     assert "<script" not in html

@@ -95,6 +95,8 @@ def _evidence(best: Occurrence, head: Finding, transcript: Transcript) -> tuple[
         evidence.insert(1, quote(inner))
     seen = {(item.file, item.line) for item in evidence}
     for item in sorted(head.occurrences, key=lambda one: one.event.id):
+        if item.event.recovered and not best.event.recovered:
+            continue
         extra = quote(item.event, item.snippet)
         if (extra.file, extra.line) not in seen and len(evidence) < MAX_EVIDENCE:
             seen.add((extra.file, extra.line))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from torchdoctor.engine import commands, launch, releases, surroundings
 from torchdoctor.engine.conditions import as_text, holds
-from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, to_put_in
+from torchdoctor.engine.wording import COMMANDS, asked, filled, first_known, of_program, to_put_in
 from torchdoctor.model import Fact, Fix, State
 from torchdoctor.patterns import search
 from torchdoctor.records import replace
@@ -186,6 +186,9 @@ class Advice:
 
             command = log_file.named(command, self._places[0].event, self._facts.transcript.events)
         command = self.numbered(command)
+        if is_python(command):
+            ask = self._ask(self._places[0])
+            command = of_program(command, as_text(ask("event.code")), as_text(ask("call.copy")))
         if " train.py" not in command:
             return commands.adapted(command, self._seen, self._script, self._interpreter, self._shell)
         parts = launch.apart(command)
@@ -263,10 +266,16 @@ def restarts(do: str, run: str) -> str:
 def _places(best: Occurrence, head: Finding) -> Sequence[Occurrence]:
     """Where the values of the fixes are read: the place that is reported, then the rule's others.
 
-    A launcher says in one line that a child failed and in the next which one. Another rank's are left out.
+    A launcher says in one line that a child failed and in the next which one. Another rank's are left out,
+    and where no words of the message were matched, exceptions of another class: they are of something else.
     """
-    rank = best.event.rank
-    others = (item for item in head.occurrences if rank is None or item.event.rank in (None, rank))
+    rank, kind = best.event.rank, None if best.snippet else best.event.type
+    others = (
+        item
+        for item in head.occurrences
+        if (rank is None or item.event.rank in (None, rank))
+        and (kind is None or item.event.type in (None, kind))
+    )
     return [best, *[item for item in others if item is not best][:_PLACES]]
 
 

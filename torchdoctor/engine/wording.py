@@ -150,6 +150,14 @@ def stand_ins(statement: str, code: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.id for node in used if node.id not in own))
 
 
+def of_program(statement: str, code: str, model: str) -> str:
+    """A line of Python with the reader's own names for the loss and the model, where the text tells them."""
+    named = re.search(r"(?<![\w.])([A-Za-z_][\w.]{0,60})\.backward\(", code)
+    if named is not None:
+        statement = re.sub(r"(?<![\w.])loss\b(?!=)", named[1], statement)
+    return re.sub(r"(?<![\w.])model(?=\.)", model, statement) if model else statement
+
+
 # what rules write in commands of the shell for a thing that only the reader knows
 _BLANKS = (
     r"(?<![\w$.-])(FILE|PACKAGE|PID|MAIN_PID|WORKER_PID|NODE|FIRST_NODE|MODEL|MODEL_FILE|GPU|JOBID|POD|CONTAINER"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from torchdoctor.extract import Found, build_package, build_setting, once_a_text, torch_extensions
 from torchdoctor.extract.cxx_standard import lacks_name_of_std, standard_asked_for, std_header
-from torchdoctor.extract.headers import header_family, into_cuda
+from torchdoctor.extract.headers import header_family, into_cuda, unlisted
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Transcript
 from torchdoctor.patterns import pattern
 
@@ -23,6 +23,7 @@ FACTS: dict[str, str] = {
     " missing-library, undefined-reference or code",
     "build.first_error_file": "str: source file the first error stands in; absent for errors without one",
     "build.header": "str: the header that was not found",
+    "build.unlisted": "bool: the failing command has no -I to a folder of the missing header's library",
     "build.header_family": "str: whose it is: x86, arm, python, cudnn, nccl, cuda-toolkit, rocm, torch, mpi, "
     "openmp, c or c++ (the standard libraries), or the library of that folder",
     "build.toolkit": "str: version of the one CUDA toolkit whose folder the text names, as 11.8",
@@ -307,8 +308,7 @@ def _last_word(transcript: Transcript) -> tuple[str, str] | None:
         found = pattern(_COMMAND_FAILED).search(event.text)
         if found is None:
             continue
-        own = found.group(1) == "nvcc" and event.kind is EventKind.BUILD
-        return event.place(), "extension" if own else "other"
+        return event.place(), "extension" if found[1] == "nvcc" and event.kind is EventKind.BUILD else "other"
     return None
 
 
@@ -341,8 +341,7 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
             return *_untold(place, transcript), Fact.known("build.consumer", "extension", place)
         built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
         if (last := _last_word(transcript)) is not None:
-            place, consumer = last
-            return *_untold(place, transcript), Fact.known("build.consumer", consumer, place)
+            return *_untold(last[0], transcript), Fact.known("build.consumer", last[1], last[0])
         return _untold("text", transcript) if built else ()
     kind, named = _kind(error.text)
     standard = standard_asked_for(transcript, error.event)
@@ -376,7 +375,9 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     put("own_file", "" if foreign else error.file)
     put("installed_header", error.file if foreign else "")
     put("own_includer", build_setting.own_includer(error.event, transcript) if foreign else "")
-    includer, header = into_cuda([event.text for event in transcript.events[: error.event]])
+    above = [event.text for event in transcript.events[: error.event]]
+    put("unlisted", unlisted(named, error.file, above) or None if kind == "missing-header" else None)
+    includer, header = into_cuda(above)
     put("cuda_header", header)
     put("includer", includer)
     if standard is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, parsed, source
+from torchdoctor.extract.line_parts import handed
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -14,6 +15,10 @@ FACTS: dict[str, str] = {
     "call.buffer": "text: the name into a part of which that line writes, as targets in targets[i] = x",
     "call.value": "text: the name of what it writes there",
     "call.map_location": "text: the name that the line which loads a checkpoint hands on as map_location",
+    "call.copy": "text: the copy.deepcopy that a line of the user's hands on, by its name",
+    "call.copied": "text: what that is a copy of",
+    "call.floated": "text: what a line made with .float() that the next ones hand on, by its name",
+    "call.floated_at": "text: the file and line that hands it on",
 }
 
 _MAP_LOCATION = r"\bmap_location ?= ?([A-Za-z_][\w.]{0,60})(?=[,) ]|$)(?! *lambda)"
@@ -23,12 +28,21 @@ _OF_TENSORS = frozenset({
     "to", "cuda", "cpu", "float", "double", "half", "bfloat16", "long", "int", "bool", "type", "detach",
     "clone", "view", "reshape", "permute", "transpose", "squeeze", "unsqueeze", "contiguous", "size",
 })  # fmt: skip
+# pi = copy.deepcopy(ref).to(device), ids = torch.tensor(rows).float()
+_MADE = (
+    (
+        "copy",
+        r"\s*(?P<name>[A-Za-z_][\w.]{0,60}) = (?:copy\.)?deepcopy\((?P<copied>[A-Za-z_][\w.]{0,60})\)",
+    ),
+    ("floated", r"\s*(?P<name>[A-Za-z_][\w.]{0,60}) = .{1,200}\.float\(\)\s*(?:#|$)"),
+)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The names, None for one that the line does not show."""
     del transcript
     yield "map_location", _map_location(event)
+    yield from _made_above(event)
     at = max((number for number, frame in enumerate(event.frames) if not frame.package), default=-1)
     below = event.frames[at + 1 :]
     if at < 0:
@@ -49,6 +63,23 @@ def _map_location(event: Event) -> str | None:
     caller = next((one for one in reversed(event.frames) if one.package not in ("torch", "python")), None)
     found = pattern(_MAP_LOCATION).search(caller.code) if caller is not None else None
     return found[1] if found is not None and found[1] != "None" else None
+
+
+def _made_above(event: Event) -> Iterator[Found]:
+    """What the innermost frames show to be made above their line, and to be handed on by it."""
+    told: set[str] = set()
+    for frame in reversed(event.frames):
+        for line in reversed(frame.above.splitlines()):
+            for what, form in _MADE:
+                made = pattern(form).match(line) if what not in told else None
+                if made is None or made["name"] not in handed(frame.code):
+                    continue
+                told.add(what)
+                yield what, made["name"]
+                if what == "copy":
+                    yield "copied", made["copied"]
+                else:
+                    yield "floated_at", frame.place()
 
 
 def _written(code: str) -> tuple[str | None, str | None]:

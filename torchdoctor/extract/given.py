@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, once_a_text
@@ -19,6 +20,8 @@ FACTS: dict[str, str] = {
     "given.port": "str: torchrun's option for the master port, which comes before its variable",
     "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
     "given.half": "bool: half precision, or a scale for its losses, shows somewhere in the text",
+    "given.variable": "str: the variable of which this line says that it is not set, though it was before",
+    "given.value": "text: what it was set to",
     "given.output_dir": "str: the folder for checkpoints, by the option output_dir; absent among several",
 }
 
@@ -55,6 +58,12 @@ _HALF = (
     r"(?i)(?<![a-z])(?:b?f(?:loat)?[_-]?16|16-(?:true|mixed)|c10::half|halftensor|\.half\(|amp(?![a-z])|autocast"
     r"|grad_?scaler|mixed[ _-]precision|loss[ _-]scale|half[ _-]precision)"
 )
+# "CUDA_HOME environment variable is not set", "environment variable HF_HOME is not defined"
+_UNSET = (
+    r"\b(?P<name>[A-Z][A-Z0-9_]{2,60})\b[`'\"]?(?: (?:environment )?variable)?(?: is| was| has)? "
+    r"not (?:been )?(?:set|defined)\b"
+    r"|\bvariable [`'\"]?(?P<other>[A-Z][A-Z0-9_]{2,60})\b[^.\n]{0,30} not (?:set|defined)\b"
+)
 _STANDALONE = r"(?:\btorchrun|\btorch\.distributed\.run) (?:-\S+ ){0,12}--standalone\b"
 
 
@@ -67,6 +76,24 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     yield "output_dir", _output_dir(transcript)
     yield "half", _half(transcript)
     yield from _launch(transcript).items()
+    yield from _set_before(event, transcript)
+
+
+def _set_before(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """The variable that a message misses, with the value that a command above gave it."""
+    text = event.text[:_CHARS]
+    said = pattern(_UNSET).search(text) if " not " in text else None
+    if said is None:
+        return
+    name = said["name"] or said["other"]
+    form = rf"(?:\bexport |\bENV |\$env:|^\s*set ){name} ?[= ] ?[\"']?(?P<value>[^\s\"';&]{{1,200}})"
+    for one in reversed(transcript.events[: event.id]):
+        typed = list(re.finditer(form, one.text[:_CHARS], re.MULTILINE)) if name in one.text else []
+        if typed:
+            yield "variable", name
+            yield "value", typed[-1]["value"]
+            return
+    yield "value", None
 
 
 def _logged(text: str) -> str | None:

@@ -31,6 +31,8 @@ _FAMILIES = (
 _INCLUDED = r"\s*In file included from (?P<file>[^\s:][^:\n]{0,300}):\d+"
 _OF_CUDA = r"/cuda(?:-[\d.]+)?/(?:targets/[\w-]+/)?include/"
 _MOST_INCLUDES = 40
+# a compiler's command with the folders that it searches: nvcc -Ia/include -I/b/include -c turn.cu
+_SEARCHES = r"(?:^|\s)(?:-I|-isystem ?|/I ?)['\"]?(\S{1,400})"
 
 
 def header_family(name: str) -> str | None:
@@ -39,6 +41,17 @@ def header_family(name: str) -> str | None:
         if (found := pattern(form).fullmatch(name.removeprefix("./"))) is not None:
             return found.expand(family)
     return None
+
+
+def unlisted(header: str, file: str, before: Sequence[str]) -> bool:
+    """Does the command that compiles a file search no folder named after the header's own, as cutlass?
+
+    ``before`` are the texts above the error. False where they do not hold the command.
+    """
+    library = header.partition("/")[0].lower()
+    command = next((text for text in reversed(before) if file in text and " -c" in text), "")
+    folders = pattern(_SEARCHES).findall(command)
+    return bool(folders and library) and not any(library in folder.lower() for folder in folders)
 
 
 def into_cuda(before: Sequence[str]) -> tuple[str, str]:

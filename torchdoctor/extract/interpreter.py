@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from torchdoctor.model import Event, EventKind, Transcript
+
 # environments that pip, uv and conda-build make for one build, and remove
 _MADE_TO_BUILD = ("pip-build-env-", "builds-v0", "_h_env_placehold")
 # where Isaac Sim keeps its extensions, below its own folder or below kit
@@ -33,6 +35,25 @@ def interpreter_among(paths: Sequence[str]) -> str:
     own = [one for path in paths if (one := re.match(r"([A-Za-z]:\\.{1,200}\\)Lib\\(?!site-packages)", path))]
     installed = (one[1] for one in own if any(path.startswith(f"{one[0]}site-packages\\") for path in paths))
     return next((f"{prefix}python.exe" for prefix in installed), "")
+
+
+def parent_of(event: Event, transcript: Transcript) -> str:
+    """The interpreter of the program that failed after a script, none of whose frames is in a package.
+
+    "" where the script's own frames tell of one, or nothing behind it does.
+    """
+    script = event.frames[0] if event.frames else None
+    if (
+        script is None
+        or script.function != "<module>"
+        or any("-packages" in one.file for one in event.frames)
+    ):
+        return ""
+    behind = (one for one in transcript.events[event.id + 1 :] if one.kind is EventKind.EXCEPTION)
+    others = (one for one in behind if one.frames and not one.relations and one.frames[0].file != script.file)
+    files = [frame.file for one in others for frame in one.frames]
+    at_home = next(filter(None, (interpreter_of(file[1:]) for file in files if file[:2] == "~/")), "")
+    return interpreter_among(files) or (f"~{at_home}" if at_home else "")
 
 
 def interpreter_of(path: str) -> str:

@@ -1,7 +1,7 @@
 """What the code asks of Python that came with a later release than the one that runs.
 
 Only forms that a Python which has it cannot print: a name of the standard library with the release that
-brought it, built-in classes with ``[]``, and ``|`` between classes or dictionaries.
+brought it, built-in classes with ``[]``, ``|`` between classes or dictionaries, and a line of its grammar.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ FACTS: dict[str, str] = {
     "newer.python": "str: the first release of Python that has what the code asks for",
     "newer.asked": "text: what that is: typing.Self, list[…], X | Y between classes",
     "newer.package": "text: the package whose line asks for it, by pip's name",
+    "newer.joined": "str: the type of what an annotation joins by | and is no class: str, function",
     "newer.annotation": "text: the file and line of the annotation that asks for it, where it is one",
 }
 
@@ -60,6 +61,11 @@ _NO_NAME = (
 # a class as its own class is called: type, ABCMeta, types.GenericAlias, torch._C._TensorMeta
 _CLASS = r"(?:type|[\w.]{0,80}(?:Meta|EnumType|GenericAlias|_SpecialForm))"
 _UNION = rf"^unsupported operand type\(s\) for \|: '{_CLASS}' and '(?:{_CLASS}|NoneType)'"
+# what an extension or a library calls the class of its classes, which only an annotation is sure to hold
+_OF_CLASSES = r"[\w.]{0,80}(?:(?<!\.d)(?<!\bd)type|Metaclass|TypeVar)"
+_OPTIONAL = (
+    rf"^unsupported operand type\(s\) for \|: '{_OF_CLASSES}' and '(?:{_CLASS}|{_OF_CLASSES}|NoneType)'"
+)
 _PLAIN = r"^(?:'(?:type|ABCMeta)' object|type '[\w.]{1,80}') is not subscriptable"
 _GENERIC = (
     (r"\b(array\.array)\[", "3.12"),
@@ -71,6 +77,28 @@ _GENERIC = (
     ),
 )
 _ANNOTATED = r"^\s*(?:(?:async )?def \w|\)\s*->|\w{1,80}: )"
+_NO_CLASS = (
+    r"^unsupported operand type\(s\) for \|: (?='[\w.]{1,80}' and '[\w.]{1,80}').{0,90}?"
+    r"'(?P<joined>str|function|builtin_function_or_method)'"
+)
+# a line that a SyntaxError shows -> what it holds of a later grammar, and the release that brought that
+_GRAMMAR = (
+    (r"^match (?!=)[^=]+:$", "match", "3.10"),
+    (
+        r"^with \((?:.* as \w|$)|^[\w.]+\(.*\) as \w+(?:,|\):)$",
+        "with and several contexts in brackets",
+        "3.10",
+    ),
+    (r"^except\s?\*", "except*", "3.11"),
+    (r"^type \w+(?:\[.*\])? = ", "the type statement", "3.12"),
+    (r"^(?:async )?(?:def|class) \w+\[", "def or class with type parameters", "3.12"),
+    (r"^(?:async )?def \w+\(.*, /[,)]", "a / among parameters", "3.8"),
+    (r"[\w)] := ", "the operator :=", "3.8"),
+)
+_GRAMMAR_SAYS = ("invalid syntax", "expected '('", "expected ':'")
+# an f-string that has its own quotes, a backslash or a remark between the braces
+_F_SAYS = r"^f-string(?:: unmatched '[\[({]'|: expecting '\}'| expression part cannot include (?:a b|'#'))"
+_F_QUOTED = r"\b[rR]?[fF][rR]?(?:\"[^\"]*\{[^\"}]*\"|'[^']*\{[^'}]*')"
 _OWN_VERSION = r"[/\\]python(\d\.\d{1,2})[/\\]|[/\\]Python(3)(\d{1,2})[/\\]"
 
 
@@ -81,20 +109,27 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         return
     code = event.frames[-1].code if event.frames else ""
     kind = (event.type or "").rpartition(".")[2]
-    asked, release = _operator(event.text[:400], code) if kind == "TypeError" else _named(event.text[:400])
+    text = event.text[:400]
+    asked, release = _FOR_KIND[kind](text, code) if kind in _FOR_KIND else _named(text)
+    last = event.frames[-1] if event.frames else None
+    evaluated = last is not None and kind == "TypeError" and pattern(_ANNOTATED).match(code) is not None
+    annotation = last.place() if last is not None and evaluated else None
+    if evaluated and (joined := pattern(_NO_CLASS).match(text)) is not None:
+        yield "joined", joined["joined"]
+        yield "annotation", annotation
+        return
     if not release or not _before(event, release):
         return
     yield "asked", asked
     yield "python", release
-    last = event.frames[-1] if event.frames else None
-    evaluated = last is not None and kind == "TypeError" and pattern(_ANNOTATED).match(code) is not None
-    yield "annotation", last.place() if last is not None and evaluated else None
+    yield "annotation", annotation
     package = last.package if last is not None and last.package != "python" else ""
     yield "package", torch_extensions.pip_name(package) or None
 
 
 def _operator(text: str, code: str) -> tuple[str, str]:
-    if pattern(_UNION).match(text) is not None:
+    annotated = pattern(_ANNOTATED).match(code) is not None
+    if pattern(_UNION).match(text) is not None or (annotated and pattern(_OPTIONAL).match(text) is not None):
         return "X | Y between classes", "3.10"
     if text.startswith("unsupported operand type(s) for |: 'dict' and 'dict'"):
         return "| between dictionaries", "3.9"
@@ -103,6 +138,19 @@ def _operator(text: str, code: str) -> tuple[str, str]:
             if (found := pattern(form).search(code)) is not None:
                 return f"{found[1]}[…]", release
     return "", ""
+
+
+def _grammar(text: str, code: str) -> tuple[str, str]:
+    if pattern(_F_SAYS).match(text) is not None:
+        told = "cannot include" in text or pattern(_F_QUOTED).search(code) is not None
+        return ("f-strings with any text in the braces", "3.12") if told else ("", "")
+    if not text.startswith(_GRAMMAR_SAYS):
+        return "", ""
+    found = ((asked, release) for form, asked, release in _GRAMMAR if pattern(form).search(code.strip()))
+    return next(found, ("", ""))
+
+
+_FOR_KIND = {"TypeError": _operator, "SyntaxError": _grammar}
 
 
 @cache

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, torch_extensions
+from torchdoctor.extract import Found, interpreter, torch_extensions
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -43,6 +43,7 @@ FACTS: dict[str, str] = {
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
     "python.checkout": "text: the folder, no installed package's, whose module lacks what was asked of it",
     "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
+    "python.parent": "text: the interpreter of what started the script, which may have the module",
     "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
     "python.handed_by": "text: what handed a function to another process, which lacks the function's module",
     "python.package": "str: what pip installs for the module that is missing, as cv2 is of opencv-python",
@@ -118,8 +119,8 @@ _DETAILS = (
     r"(?P<call>[\w.]{1,100})\(\) (?:got an unexpected keyword argument '(?P<unexpected>\w{1,80})'"
     r"|missing \d+ required (?:positional|keyword-only) arguments?: (?P<lacking>'[^\n]{1,200}')"
     r"|takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<given>\d+) (?:was|were) given)",
-    r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>\w{1,60})' and "
-    r"'(?P<other>\w{1,60})'",
+    r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>[\w.]{1,60})' and "
+    r"'(?P<other>[\w.]{1,60})'",
     r"invalid literal for int\(\) with base 10: '(?P<decimal>[+-]?(?=\.?\d)\d{0,20}\.\d{0,20})'",
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float): "
     r"(?P<no_number>'[^'\n]{0,80}')",
@@ -181,6 +182,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
             yield from _unseen(name, event.frames)
+            yield "parent", interpreter.parent_of(event, transcript) or None
     if kind in ("TypeError", "ValueError"):
         yield from _details(event.text[:2_000])
     if kind == "AttributeError":

@@ -385,7 +385,7 @@ def _private(name: str) -> bool:
 
 
 def _of(frame: Frame, package: str) -> Frame:
-    return Frame(frame.file, frame.line, frame.function, frame.code, package, frame.at)
+    return Frame(frame.file, frame.line, frame.function, frame.code, package, frame.at, above=frame.above)
 
 
 def start_script(file: str) -> str:

@@ -11,6 +11,7 @@ from torchdoctor.intake.message import Message
 from torchdoctor.intake.traceback import DONE, HEADER, PASS, TAKEN, TracebackReader, chain_phrase
 from torchdoctor.model import Frame
 from torchdoctor.patterns import pattern
+from torchdoctor.records import replace
 
 if TYPE_CHECKING:
     from torchdoctor.intake.reader import Feed
@@ -40,6 +41,7 @@ _RAISED = (
     r"|(?P<quote>[\"'])(?P<one>[^\"'\n{}%]{12,300})(?P=quote))"
 )
 _CONTEXT = r"^\s*(?:\[?\d+\]?(?:\([^)]*\))?(?: |$)|\[\.\.\. |\d+ frames$)"
+_ABOVE = 5  # lines; IPython shows two
 
 
 def cell_frame(body: str, at: int) -> Frame | None:
@@ -82,6 +84,7 @@ class NotebookReader(TracebackReader):
     def __init__(self, stream: Feed, line: Line, name: str) -> None:
         super().__init__(stream, line)
         self.name = name.rpartition(" ")[2]
+        self.above: list[str] = []  # of the source, before the arrow
         self.raised: list[str] | None = None  # what follows "raise X(" where the arrow stands
         # forums want what is code to be indented, the whole paste alike
         self.margin = line.body[: len(line.body) - len(line.body.lstrip(" \t"))]
@@ -96,6 +99,7 @@ class NotebookReader(TracebackReader):
         frame = cell_frame(body.rstrip(), line.number)
         if frame is not None:
             self.foreign = 0
+            self.above = []
             self.draft.add_frame(frame)
             self.draft.cells = True
             return TAKEN
@@ -121,8 +125,11 @@ class NotebookReader(TracebackReader):
         if HEADER in stripped or chain_phrase(stripped) or is_prompt(body):
             return DONE
         if pattern(_CONTEXT).match(body) or body[:1] in " \t":
+            source = pattern(r"^\s*\d{1,6} ?").sub("", body)
             if self.raised is not None and len(self.raised) < 8:
-                self.raised.append(pattern(r"^\s*\d{1,6} ?").sub("", body))
+                self.raised.append(source)
+            elif self.draft.frames and not self.draft.frames[-1].code:
+                self.above = [*self.above[-_ABOVE + 1 :], source[:300]]
             return TAKEN
         self.foreign += 1
         return TAKEN if self.foreign < 6 and not line.mark.record else DONE if self.foreign > 12 else PASS
@@ -142,9 +149,8 @@ class NotebookReader(TracebackReader):
     def _arrow(self, number: str | None, code: str) -> None:
         frame = self.draft.frames[-1]
         at = int(number[:9]) if number else frame.line
-        self.draft.frames[-1] = with_code(
-            Frame(frame.file, frame.line or at, frame.function, "", frame.package, frame.at), code.strip()
-        )
+        above = "" if frame.package else "\n".join(self.above)
+        self.draft.frames[-1] = replace(frame, line=frame.line or at, code=code.strip()[:300], above=above)
 
     def _syntax(self, line: Line, stripped: str) -> int:
         found = pattern(r'File "([^"]{1,300})", line (\d+)').match(stripped)

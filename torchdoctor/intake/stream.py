@@ -175,8 +175,8 @@ class Stream:
 
             self.reader = StackReader(self, line)
             return True
-        if not frame.function:
-            return False
+        if not frame.function and (not body.startswith("  File ") or line.mark.record):
+            return False  # a SyntaxError of the program that was started comes so, two blanks in
         self.head_mark = line.mark
         self.head_logger = line.mark.logger
         reader = TracebackReader(self, line, headed=False)

@@ -48,6 +48,8 @@ _NOT_OPENED = (
     r"(?:'(?P<quoted>[^'\n]{1,200})'|: (?P<bare>[\w.~/+-]{1,200})): (?:\[Errno \d+\] )?"
     r"(?:No such file or directory|Permission denied)$"
 )
+# a number by which native code says what failed: synStatus=9, error code 507018
+_STATUS = r"(?:\b|_|(?<=[a-z])(?=[A-Z]))(?i:status|error code|errcode|retcode)\s?[:=]?\s?-?\d{1,9}\b"
 # what a function raises on values that it does not take
 _OF_ARGUMENTS = ("ValueError", "AssertionError")
 
@@ -342,6 +344,12 @@ def _of_package(item: Suspect, owner: str) -> str:
         return (
             f"Compare your options and data with an example of {owner} that works, or update its "
             "folder: its code raised this. Its tracker may have the line below."
+        )
+    raised = item.frame is not None and item.frame.code.lstrip().startswith(("raise", "assert"))
+    if not raised and (status := re.search(rf"\w*{_STATUS}", item.message[:400])) is not None:
+        return (
+            f"Look up {status[0]} in the documentation of {owner}, and whether the device is there, free and "
+            "of a driver that fits: native code under it refused, and no newer release frees a device."
         )
     return (
         f"Update {owner} to its newest release: code of packages raised this, none of yours. If that does "

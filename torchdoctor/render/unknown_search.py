@@ -29,8 +29,12 @@ _QUOTED = r"(?<!\w)(['\"`])([^'\"`\n]{1,200})\1(?!\w)"
 _NAME = r"-{0,2}[A-Za-z_~<][\w.:<>,*&+()\[\]~ -]{0,59}(?:::[\w./]{1,59})?"
 _IDENTIFIER = r"[A-Za-z_]\w*(?:(?:\.|::|_)[A-Za-z_]\w*)+"  # in what is quoted at length
 _LIBRARY = r"(?:[\w.~<>:+-]*[\\/])+(?=[\w.+-]+\.(?:so|dll|pyd|dylib)\b)"  # what stands before its name
-# a number that a program has a table for: error code 304, protocol: 5
-_CODE = r"(?i)\b((?:code|error|errno|status|protocol|opset)(?: is)?[:=]? )(\d{1,6})(?![\w.])"
+# a number that a program has a table for, by its word or by the name behind it: error code 304, protocol: 5,
+# synStatus=9, result=3 (timed out)
+_CODE = (
+    r"((?:\b|_|(?<=[a-z])(?=[A-Z]))(?i:code|error|errno|status|protocol|opset)(?:(?: is)?[:=]? |\s?[:=])"
+    r"|(?<=\w)=(?=\d{1,6} ?[\[(][A-Za-z]{2}))(\d{1,6})(?![\w.])"
+)
 
 
 def search_line(item: Suspect) -> str:

@@ -1,8 +1,8 @@
 """How a run ended, and what it got over on its way. Nothing else says so.
 
 ``rows`` is the table of what programs print about it, ``event`` reads one line by it, ``how`` says how the
-input ended, ``got_over`` marks
-the failures after which the same process went on, ``asked_for`` those that a test asked for.
+input ended, ``got_over`` marks the failures after which the same process went on, ``fallback`` those in whose
+place it took another way, ``asked_for`` those that a test asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.ending.asked_for import mark_asked_for
+from torchdoctor.intake.ending.fallback import mark_replaced
 from torchdoctor.intake.ending.got_over import mark_recovered
 from torchdoctor.intake.ending.how import ending_of
 
@@ -24,5 +25,6 @@ def judge(drafts: list[Draft]) -> Ending:
     """How the input ended; sets ``recovered`` on the drafts that its processes got over."""
     mark_asked_for(drafts)
     ending, good = ending_of(drafts)
+    mark_replaced(drafts)
     mark_recovered(drafts, ending, good)
     return ending
