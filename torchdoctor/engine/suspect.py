@@ -148,7 +148,7 @@ def _about(event: Event) -> str | None:
     kind = (event.type or "").rpartition(".")[2]
     if kind == "ZeroDivisionError":
         return divisor(event.frames[-1].code) if event.frames else None
-    return None if kind == "ImportError" else setting(event.text)
+    return None if kind == "ImportError" else setting(event.text, [frame.code for frame in event.frames])
 
 
 def _suspect(event: Event, transcript: Transcript) -> Suspect:
