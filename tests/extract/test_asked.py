@@ -41,6 +41,13 @@ def test_a_message_says_what_to_do(text: str, words: str | None) -> None:
     assert asked(text) == words
 
 
+def test_a_line_that_hands_an_option_on_names_what_its_message_is_about() -> None:
+    lines = ["main()", "check_knob_map(args.knob_map)", "raise ValueError("]
+    assert setting("The supplied knob map (left_hand) does not exist", lines) == "--knob-map left_hand"
+    assert setting("The supplied knob map is empty", lines) == "--knob-map"
+    assert setting("The map (left_hand) does not exist", lines) is None
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

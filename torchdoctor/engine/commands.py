@@ -142,6 +142,8 @@ def fits(command: str, seen: Mapping[str, frozenset[str]]) -> bool:
     """Is none of its tools another platform's?"""
     if "jetson" in seen.get("board", ()) and any(word in command for word in _NOT_ON_JETSON):
         return False
+    if "wsl" in seen.get("system", ()) and "query-compute-apps" in command:
+        return False  # Windows' driver tells no process's memory, and a guest sees none of Windows' processes
     if _HOSTED & seen.get("runtime", frozenset()) and pattern(_HOST).search(command):
         return False
     return all(suits(tags, seen) for tags in needs(command))

@@ -154,7 +154,7 @@ def _about(event: Event) -> str | None:
     kind = (event.type or "").rpartition(".")[2]
     if kind == "ZeroDivisionError":
         return divisor(event.frames[-1].code) if event.frames else None
-    name = None if kind == "ImportError" else setting(event.text)
+    name = None if kind == "ImportError" else setting(event.text, [frame.code for frame in event.frames])
     if name is None or not pattern(r"[a-z]\w*").fullmatch(name):
         return name
     owner = event.frames[-1].package if event.frames else ""

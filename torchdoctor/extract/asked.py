@@ -6,7 +6,7 @@ And of which setting it speaks, with the values that it allows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from torchdoctor.extract import Found
 from torchdoctor.model import Event, EventKind, Transcript
@@ -45,6 +45,8 @@ _POINTS_BACK = frozenset({"it", "them", "this", "these", "those"})  # to the sen
 _END = r"(?<=[.!]) (?!$)"
 _MOST = 300
 _OPTION = r"(?<![\w-])--[a-z][\w-]{1,60}|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?==)"
+# options that argparse has read, of more than one word
+_HANDED = r"\bargs\.([a-z]{2,20}(?:_[a-z]{2,20}){1,4})\b"
 # "Expected argument `average` to be one of", "router_temperature must be greater than 0"
 _PARAMETER = (
     r"(?:[A-Z][a-z]+: )?(?:[A-Za-z][a-z]* (?:(?:the|for|of|value|argument|parameter|option) )*)?"
@@ -88,9 +90,17 @@ def asked(text: str) -> str | None:
     return None
 
 
-def setting(text: str) -> str | None:
-    """The option, variable or parameter that a message of a program is about; None where it names none."""
+def setting(text: str, lines: Sequence[str] = ()) -> str | None:
+    """The option, variable or parameter that a message of a program is about; None where it names none.
+
+    ``lines`` are those of the stack: one that hands ``args.chat_template`` on makes an option of these words.
+    """
     begun = text[:600]
+    for name in [name for line in reversed(lines) for name in pattern(_HANDED).findall(line)]:
+        words = name.replace("_", " ")
+        if words in begun.lower():
+            value = re.search(rf"(?i){words}[^()'\"\n]{{0,20}}[('\"](?P<value>[\w./:-]{{1,60}})[)'\"]", begun)
+            return f"--{name.replace('_', '-')}" + (f" {value['value']}" if value is not None else "")
     named = pattern(_OPTION).search(begun)
     if named is not None:
         return named[0]

@@ -326,6 +326,8 @@ def _of_package(item: Suspect, owner: str) -> str:
             f"Its source shows them{f' ({read.place})' if read is not None and read.place else ''}."
         )
     if item.setting is not None:
+        if " " in item.setting:
+            return f"Change or leave out {item.setting} where {owner} is started: the message is about it."
         where = "is started" if item.setting.startswith("--") else "is called or configured"
         if item.choices:
             return (
