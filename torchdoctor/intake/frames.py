@@ -94,6 +94,7 @@ _SOURCES = (
     ("unsloth_compiled_cache/", "unsloth"),
     ("/Ultralytics/DDP/_temp_", "ultralytics"),
     ("/inductor_cache/", "torch"),
+    ("/__autograph_generated_file", "tensorflow"),
 )
 # of what pip, uv and build front ends unpack, and the part of setuptools that they call
 _BUILDS = ("pip-install-", "pip-req-build-", "pip-build-env-", "builds-v0", "build_meta.py", "distutils/")
