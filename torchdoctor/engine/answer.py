@@ -103,6 +103,6 @@ def _evidence(best: Occurrence, head: Finding, transcript: Transcript) -> tuple[
 
 
 def _link(member: Finding, begun: int) -> Link:
-    """What followed, by its best place behind the cause: a log that is written on begins with an older end."""
+    """What followed, by its best place behind the cause: before it a log may hold an older end."""
     best = next((item for item in member.occurrences if item.event.id >= begun), member.best)
     return Link(member.rule.id, member.rule.title, quote(best.event, best.snippet), best.event.rank)

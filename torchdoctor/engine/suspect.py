@@ -141,13 +141,18 @@ def _explained(inner: Event, candidates: list[Event]) -> Event:
 
 
 def _about(event: Event) -> str | None:
-    """The setting that its message names; of a division by zero what its line divides by."""
+    """The settings that its message says have to agree, or the one that it names; of a division by zero what
+    its line divides by.
+    """
     from torchdoctor.extract.asked import setting
+    from torchdoctor.extract.disagree import told
     from torchdoctor.extract.line_parts import divisor
 
     kind = (event.type or "").rpartition(".")[2]
     if kind == "ZeroDivisionError":
         return divisor(event.frames[-1].code) if event.frames else None
+    if (pair := told(event.text)) is not None:
+        return "{} ({}) or {} ({})".format(*pair)
     return None if kind == "ImportError" else setting(event.text)
 
 

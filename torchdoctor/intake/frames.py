@@ -80,8 +80,7 @@ _SOURCES = (
     ("/opt/vllm/vllm/", "vllm"),
     ("/opt/tritonserver/backends/", "tritonserver"),
     ("/databricks/python_shell/", "databricks"),
-    # caches of code that a package wrote, which nobody edits
-    ("torchinductor", "torch"),
+    ("torchinductor", "torch"),  # caches of code that a package wrote, which nobody edits
     ("/torch_compile_debug/", "torch"),
     ("/torch_extensions/", "torch"),
     ("/.cache/flashinfer/", "flashinfer"),

@@ -29,7 +29,6 @@ _CHAINS = (
 _WORKER_STARTS = frozenset(
     ("_worker_loop", "_worker", "_wrap", "worker", "mapstar", "_process_worker", "do_one_step", "_call")
 )
-_AUTOGRAPH = "in user code:"  # TensorFlow's, with the class and message as far in as its frames
 
 
 def chain_phrase(body: str) -> RelationKind | None:
@@ -68,8 +67,7 @@ def parse_frame(body: str, at: int) -> Frame | None:
         return None
     else:
         function = ""
-    if function.endswith("  *") or function.endswith("  **"):  # what TensorFlow's AutoGraph did with it
-        function = function.rstrip(" *")
+    function = function.rstrip(" *")  # the marks of TensorFlow's AutoGraph
     file = body[start + 6 + link : middle]
     # torch.fx and dataclasses write such functions at run time; a user's "python -c" is <module>
     written = file == "<string>" and function in ("<lambda>", "__init__", "__eq__", "__repr__")
@@ -327,11 +325,9 @@ class TracebackReader:
             return TAKEN
         if "ray::" in "".join(draft.parts[-2:]) or ends_open(draft):
             self._push(line)
-            self.draft.headed = True
             self.frame_indent = -1
             taken = self._frame(frame, len(line.body) - len(line.body.lstrip(" ")))
-            if draft.parts[-1:] == [_AUTOGRAPH]:
-                self.base = self.frame_indent
+            self.base += 2 * (draft.parts[-1:] == ["in user code:"])  # TensorFlow's, all of it as far in
             return taken
         if not draft.parts and self.draft.type and not self.outers:
             self.loose_type = draft.type  # scrambled: the type came alone, its text may follow
