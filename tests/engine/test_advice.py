@@ -999,6 +999,62 @@ BY_VALUE = [
         "Write .long() in place of .float() where obs is made, above ipython-input-35.py:5: it is",
         "idx = idx",
     ),
+    (  # the strategy of the evaluation is the one to save by …
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 16, in main\n    args = parser.parse_args_into_dataclasses()\n'
+        '  File "/srv/env/lib/python3.9/site-packages/transformers/training_args.py", line 1180, in __post_init__\n    raise ValueError(\n'
+        "ValueError: --load_best_model_at_end requires the save and eval strategy to match, but found\n"
+        "- Evaluation strategy: IntervalStrategy.EPOCH\n- Save strategy: SaveStrategy.STEPS\n",
+        'Set save_strategy="epoch" (--save_strategy epoch) to match',
+        "eval_dataset",
+    ),
+    (  # … unless there is none
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/run.py", line 16, in main\n    args = parser.parse_args_into_dataclasses()\n'
+        '  File "/srv/env/lib/python3.9/site-packages/transformers/training_args.py", line 1180, in __post_init__\n    raise ValueError(\n'
+        "ValueError: --load_best_model_at_end requires the save and eval strategy to match, but found\n"
+        "- Evaluation strategy: no\n- Save strategy: epoch\n",
+        "Turn evaluation on with the strategy of saving, epoch",
+        "--save_strategy",
+    ),
+    (  # a metric that Lightning, and not a call of one's own, hands on
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 16, in <module>\n    trainer.fit(net)\n'
+        '  File "/srv/env/lib/python3.9/site-packages/pytorch_lightning/core/module.py", line 1180, in lr_scheduler_step\n    scheduler.step()\n'
+        "TypeError: ReduceLROnPlateau.step() missing 1 required positional argument: 'metrics'",
+        'Return {"lr_scheduler"',
+        "scheduler.step(val_loss)",
+    ),
+    (  # gcc ran: the headers of a system's Python, by its folder
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 3, in <module>\n    loss(x)\n'
+        '  File "/srv/own/env/lib/python3.10/site-packages/triton/runtime/build.py", line 36, in _build\n    subprocess.check_call(cc_cmd)\n'
+        "torch._inductor.exc.InductorError: CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpq1/main.c', '-shared', '-o', "
+        "'/tmp/tmpq1/cuda_utils.so', '-lcuda', '-L/lib/x86_64-linux-gnu', '-I/tmp/tmpq1', '-I/usr/include/python3.10']' returned "
+        "non-zero exit status 1.",
+        "Install the headers of this Python, python3.10-dev, if /usr/include/python3.10/Python.h",
+        "build-essential",
+    ),
+    (  # … and one that brought its own, as conda's
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 3, in <module>\n    loss(x)\n'
+        '  File "/srv/conda/envs/lm/lib/python3.12/site-packages/triton/runtime/build.py", line 50, in _build\n    subprocess.check_call(cc_cmd)\n'
+        "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpq1/main.c', '-shared', '-o', '/tmp/tmpq1/cuda_utils.so', "
+        "'-lcuda', '-L/lib/x86_64-linux-gnu', '-I/tmp/tmpq1', '-I/srv/conda/envs/lm/include/python3.12']' returned non-zero exit "
+        "status 1.",
+        "Give /usr/bin/gcc a libcuda.so",
+        "python3.12-dev",
+    ),
+    (  # the form of TensorFlow's AutoGraph: what it quotes is what was raised, and where
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 9, in <module>\n    rows = data.map(cut)\n'
+        '  File "/tmp/__autograph_generated_file_ab12.py", line 15, in if_body\n    raise ag__.converted_call(ag__.ld(ValueError), (f"x",), None, fscope)\n'
+        "ValueError: in user code:\n\n"
+        '    File "/srv/own/rows.py", line 41, in cut  *\n        raise ValueError(\n\n'
+        "    ValueError: Length of action_mask (14) does not match action dimension (7).\n",
+        "Make length of action_mask, 14 here, and action dimension, 7 here, agree",
+        "check above this raise",
+    ),
     (  # the signature that TorchScript marks
         "Traceback (most recent call last):\n"
         '  File "/srv/own/run.py", line 3, in <module>\n    m = torch.jit.script(Net())\n'

@@ -57,7 +57,7 @@ def answer(
         frame=user_frame(best.event, transcript, behind),
         evidence=_evidence(best, head, transcript),
         missing=best.missing,
-        leads_to=tuple(_link(member) for member in under),
+        leads_to=tuple(_link(member, best.event.id) for member in under),
         fixes=fixes,
         decide_with=check,
         decide_note=" ".join(filter(None, (note.strip(), replaced))) or None,
@@ -104,6 +104,7 @@ def _evidence(best: Occurrence, head: Finding, transcript: Transcript) -> tuple[
     return tuple(evidence)
 
 
-def _link(member: Finding) -> Link:
-    best = member.best
+def _link(member: Finding, begun: int) -> Link:
+    """What followed, by its best place behind the cause: before it a log may hold an older end."""
+    best = next((item for item in member.occurrences if item.event.id >= begun), member.best)
     return Link(member.rule.id, member.rule.title, quote(best.event, best.snippet), best.event.rank)

@@ -144,16 +144,19 @@ _OF_ARGUMENTS = r"\bsys\.argv\b|\bparse_(?:known_)?args\("
 
 
 def _about(event: Event) -> str | None:
-    """The setting that its message names; of a division by zero what its line divides by.
+    """The settings that its message says have to agree, or the one that it names; of a division its divisor.
 
     What the same program reads from the command line is named as the option that it is there.
     """
     from torchdoctor.extract.asked import setting
+    from torchdoctor.extract.disagree import told
     from torchdoctor.extract.line_parts import divisor
 
     kind = (event.type or "").rpartition(".")[2]
     if kind == "ZeroDivisionError":
         return divisor(event.frames[-1].code) if event.frames else None
+    if (pair := told(event.text)) is not None:
+        return "{} ({}) or {} ({})".format(*pair)
     name = None if kind == "ImportError" else setting(event.text, [frame.code for frame in event.frames])
     if name is None or not pattern(r"[a-z]\w*").fullmatch(name):
         return name

@@ -53,6 +53,7 @@ NAMESPACES = {
     "numpy_api": "numpy_api",
     "asked": "asked",
     "asserted": "asserted",
+    "disagree": "disagree",
     "line": "line_parts",
     "call": "call",
     "miopen": "miopen",

@@ -25,7 +25,15 @@ FACTS: dict[str, str] = {
     "compile.card_cuda": "text: the first CUDA whose ptxas knows the card that ptxas or LLVM does not know",
     "compile.card_torch": "text: the first torch whose Triton brings such a ptxas",
     "compile.ptxas_variable": "text: the variable by which Triton takes another ptxas for this card",
+    "compile.cc": "text: the C compiler that ran and failed, by the command in the message",
+    "compile.headers": "text: the folder of the distribution's own Python headers that it was given",
+    "compile.headers_python": "text: the release of that Python, as 3.12",
+    "compile.driver_folder": "text: the folder of the driver's library that it was to link as -lcuda",
 }
+# how subprocess shows a command that failed, and what of it compiles C
+_COMMAND = r"Command '\[(?P<parts>'[^\]\n]{1,8000}')\]' returned non-zero exit status"
+_SOURCE = r"(?:main|cuda_utils|__triton_launcher|hip_utils)\.c$"
+_HEADERS = r"-I(/usr/include/python(3\.\d{1,2})[a-z]?)$"
 
 # compute capability without its dot -> the first CUDA whose ptxas knows it, and the first torch with it.
 # Sources: release notes of CUDA; the ptxas in Triton's wheels, which is that of CUDA 12.8 in 3.3, and for
@@ -110,6 +118,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield from _recompiled(event, transcript)
         return
     yield from _unknown_card(event, transcript)
+    yield from _launcher_build(event.text)
     name = (event.type or "").rpartition(".")[2]
     stage = next((stage for stage, names in _STAGES if name in names), "")
     if any(words in event.text for words in ("FakeTensors first", "with fake tensors", "no fake impl")) or (
@@ -140,6 +149,22 @@ def _unknown_card(event: Event, transcript: Transcript) -> Iterator[Found]:
     # Triton 3.6 and later have an assembler of their own for compute capability 10 and higher
     apart = any("ptxas-blackwell" in item.text for item in around)
     yield "ptxas_variable", "TRITON_PTXAS_BLACKWELL_PATH" if apart else "TRITON_PTXAS_PATH"
+
+
+def _launcher_build(text: str) -> Iterator[Found]:
+    """What the command was given by which Triton has its small C module compiled, where that failed."""
+    found = pattern(_COMMAND).search(text) if "'-shared'" in text else None
+    parts = found["parts"][1:-1].split("', '") if found is not None else []
+    if not any(pattern(_SOURCE).search(part) for part in parts):
+        return
+    yield "cc", parts[0]
+    headers = next(filter(None, map(pattern(_HEADERS).match, reversed(parts))), None)
+    if headers is not None:
+        yield "headers", headers[1]
+        yield "headers_python", headers[2]
+    folders = [part[2:] for part in parts if part.startswith("-L/") and "-packages/" not in part]
+    if "-lcuda" in parts and folders:
+        yield "driver_folder", folders[0]
 
 
 def _recompiled(event: Event, transcript: Transcript) -> Iterator[Found]:

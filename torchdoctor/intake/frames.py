@@ -80,8 +80,7 @@ _SOURCES = (
     ("/opt/vllm/vllm/", "vllm"),
     ("/opt/tritonserver/backends/", "tritonserver"),
     ("/databricks/python_shell/", "databricks"),
-    # caches of code that a package wrote, which nobody edits
-    ("torchinductor", "torch"),
+    ("torchinductor", "torch"),  # caches of code that a package wrote, which nobody edits
     ("/torch_compile_debug/", "torch"),
     ("/torch_extensions/", "torch"),
     ("/.cache/flashinfer/", "flashinfer"),
@@ -94,6 +93,7 @@ _SOURCES = (
     ("unsloth_compiled_cache/", "unsloth"),
     ("/Ultralytics/DDP/_temp_", "ultralytics"),
     ("/inductor_cache/", "torch"),
+    ("/__autograph_generated_file", "tensorflow"),
 )
 # of what pip, uv and build front ends unpack, and the part of setuptools that they call
 _BUILDS = ("pip-install-", "pip-req-build-", "pip-build-env-", "builds-v0", "build_meta.py", "distutils/")

@@ -67,6 +67,7 @@ def parse_frame(body: str, at: int) -> Frame | None:
         return None
     else:
         function = ""
+    function = function.rstrip(" *")  # the marks of TensorFlow's AutoGraph
     file = body[start + 6 + link : middle]
     # torch.fx and dataclasses write such functions at run time; a user's "python -c" is <module>
     written = file == "<string>" and function in ("<lambda>", "__init__", "__eq__", "__repr__")
@@ -324,9 +325,10 @@ class TracebackReader:
             return TAKEN
         if "ray::" in "".join(draft.parts[-2:]) or ends_open(draft):
             self._push(line)
-            self.draft.headed = True
             self.frame_indent = -1
-            return self._frame(frame, len(line.body) - len(line.body.lstrip(" ")))
+            taken = self._frame(frame, len(line.body) - len(line.body.lstrip(" ")))
+            self.base += 2 * (draft.parts[-1:] == ["in user code:"])  # TensorFlow's, all of it as far in
+            return taken
         if not draft.parts and self.draft.type and not self.outers:
             self.loose_type = draft.type  # scrambled: the type came alone, its text may follow
             draft.type = None
