@@ -1083,6 +1083,16 @@ BY_VALUE = [
         "Put the files into ROOT/CLASS/raw by hand",
         "HF_HOME",
     ),
+    (  # the Hub answered, so there is a network
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/get.py", line 5, in <module>\n    path = hf_hub_download("a/b", "c.ckpt")\n'
+        '  File "/srv/env/lib/python3.12/site-packages/huggingface_hub/utils/_http.py", line 420, in hf_raise_for_status\n'
+        "    raise _format(EntryNotFoundError, message, response) from e\n"
+        "huggingface_hub.errors.EntryNotFoundError: 404 Client Error. (Request ID: Root=1-66a1)\n\n"
+        "Entry Not Found for url: https://huggingface.co/a/b/resolve/main/c.ckpt.\n",
+        "Correct the name c.ckpt in the call, or its folder: a/b has no such file",
+        "HTTPS_PROXY",
+    ),
     (  # no sigmoid made what the loss is asked of
         "Traceback (most recent call last):\n"
         '  File "/srv/own/loss.py", line 87, in scal\n    return ones(hits / total)\n'

@@ -32,6 +32,21 @@ from torchdoctor.extract.asked import asked, choice, setting
         ("No turns. Knobs are missing. Please install them.", "Knobs are missing. Please install them"),
         ("Please report this issue to the makers. Please update knobs.", "Please update knobs"),
         ("Call to the knob failed. Start request repeated too quickly.", None),
+        # code under it, between fences, at a prompt, or set in
+        (
+            "Loose.\nAssuming _n_ is the value in k.json, you can run this:\n"
+            "  ```python\n  import k\n\n  k.turn(_n_)\n  ```\n",
+            "Assuming _n_ is the value in k.json, you can run this: import k; k.turn(_n_)",
+        ),
+        (
+            "Please use the turner:\n\n  >>> import k\n  >>> k.turn()\n\nMore is elsewhere.",
+            "Please use the turner: import k; k.turn()",
+        ),
+        ("Please run this command:\n\n    knob --turn\n", "Please run this command: knob --turn"),
+        (
+            "Please use a knob of:\n  if there is one\n  else none",
+            "Please use a knob of: if there is one else none",
+        ),
         ("Please report this bug.", None),
         ("The knob is set. It was used.", None),
         ("", None),

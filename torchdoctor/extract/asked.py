@@ -1,6 +1,7 @@
 """What a message itself asks its reader to do: by "Please", "Set", "You need to", or by a command of pip.
 
 And of which setting it speaks, with the values that it allows.
+A message may hold the code to run, too: between fences, behind ``>>>`` or ``$``, or set in under a colon.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from torchdoctor.extract import Found
+from torchdoctor.extract import Found, parsed
 from torchdoctor.model import Event, EventKind, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "asked.words": "text: the sentence by which the message itself tells its reader what to do",
+    "asked.code": "text: the code under that sentence that the message gives to run, in one line",
 }
 # what a reader can do to a program, its arguments and its environment
 _PLAIN = (
@@ -31,8 +33,8 @@ _HEADS = (
     rf"|To (?:avoid|fix|resolve|solve) this(?: \w{{1,20}})?, (?:please )?(?:{_VERBS})\b"
     rf"|[Yy]ou (?:need to|must|should|have to) (?:either |first )?(?:{_VERBS}|have)\b"
     rf"|You can (?:also |first |either |then |try to )?(?:{_VERBS})\b"
-    r"|If [^.!?\n]{3,160}, (?:please )?(?:you (?:can|need to|must|should|have to) )?(?:try to )?"
-    rf"(?:{_PLAIN})\b"
+    r"|(?:If|Assuming) (?:[^.!?\n]|\.(?=\w)){3,160}, (?:please )?"
+    rf"(?:you (?:can|need to|must|should|have to) )?(?:try to )?(?:{_PLAIN}|run)\b"
     rf"|[Ee]ither (?:{_PLAIN})\b"
     r"|(?:^|(?<=[.!] )|(?<=\n))(?=\S)[^.!?\n]{0,160}?\bpip3? install\b)"
 )
@@ -44,6 +46,13 @@ _ELSEWHERE = (
 _POINTS_BACK = frozenset({"it", "them", "this", "these", "those"})  # to the sentence before
 _END = r"(?<=[.!]) (?!$)"
 _MOST = 300
+# the line under which it stands, and its lines
+_CODE = (
+    r":[ \t]*\n(?:[ \t]*\n){0,2}(?:"
+    r"[ \t]*```[\w+-]*[ \t]*\n(?P<fenced>(?:(?![ \t]*```)[^\n]*\n){1,20}?)[ \t]*```"
+    r"|(?P<prompted>(?:[ \t]*(?:>>>|\.\.\.|\$) [^\n]+(?:\n|$)){1,20})"
+    r"|(?P<indented>(?:(?:\t| {2,})[^\s`][^\n]*(?:\n|$)){1,5}))"
+)
 _OPTION = r"(?<![\w-])--[a-z][\w-]{1,60}|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?==)"
 # options that argparse has read, of more than one word
 _HANDED = r"\bargs\.([a-z]{2,20}(?:_[a-z]{2,20}){1,4})\b"
@@ -74,20 +83,48 @@ _CHOICE = (
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The fact of an exception; nothing for another event."""
     if event.kind is EventKind.EXCEPTION and event.type:
-        yield "words", asked(event.text)
+        words, code = _asked(event.text)
+        yield "words", words
+        yield "code", code
 
 
 def asked(text: str) -> str | None:
-    """The first sentence of a message by which it asks for an action, in one line; None where none does."""
+    """The first sentence of a message by which it asks for an action, in one line; None where none does.
+
+    With the code that stands under it.
+    """
+    return _asked(text)[0]
+
+
+def _asked(text: str) -> tuple[str | None, str | None]:
+    """That sentence, and the code under it."""
     begun = text[:2_000]
     for found in pattern(_ASKED).finditer(begun):
-        words = " ".join(found[0].split())
+        colon = found[0].find(":\n")
+        end = found.start() + (colon if colon >= 0 else len(found[0].rstrip()) - 1)
+        code = _code(begun, end)
+        words = " ".join((begun[found.start() : end] if code is not None else found[0]).split())
         if words[:3] != "To " and _POINTS_BACK.intersection(words.lower().split()[1:5]):
             before = " ".join(begun[: found.start()].split())
             words = f"{re.split(_END, before)[-1]} {words}".strip()
+        words = words if code is None else f"{words}: {code}"
         if len(words) <= _MOST and ("pip install" in words or not pattern(_ELSEWHERE).search(words)):
-            return words
-    return None
+            return words, code
+    return None, None
+
+
+def _code(text: str, colon: int) -> str | None:
+    """The code below a line that ends with a colon, in one line; None where none stands there.
+
+    Lines of Python are joined as Python joins them; of a shell one line alone can be told so.
+    """
+    found = pattern(_CODE).match(text, colon)
+    if found is None:
+        return None
+    given = found[found.lastgroup or 0].splitlines()
+    lines = [pattern(r"^\s*(?:(?:>>>|\.\.\.|\$) )?").sub("", line).rstrip() for line in given if line.strip()]
+    code = "; ".join(lines)
+    return code if len(lines) == 1 or parsed(code) is not None else None
 
 
 def setting(text: str, lines: Sequence[str] = ()) -> str | None:

@@ -18,7 +18,9 @@ FACTS: dict[str, str] = {
     "download.listed": "text: where pip finds no VERSION+TAG, as 1.12.1+cu113: what it lists of that version",
     "download.own_index": "text: the index that uv or pip was told to ask, none of PyPI's and torch's own",
     "download.refused": "text: why Hugging Face's Hub refused: missing (it shows no such repository), gated, "
-    "or token (the one that was sent is not valid)",
+    "token (the one that was sent is not valid), disabled, revision or entry (the repository has none such)",
+    "download.revision": "text: the branch, tag or commit that was asked of the Hub",
+    "download.file": "text: the file that was asked of the Hub",
     "download.repo": "text: the repository that was asked of Hugging Face's Hub, as owner/name",
     "download.folder": "text: where the library that downloads keeps its files, as ~/.cache/clip",
     "download.call": "text: the call in the user's own code that led to the download",
@@ -52,7 +54,12 @@ _REFUSED = (
         r"GatedRepoError|(?:Cannot access|trying to access a) gated repo|Access to \w+ \S+ is restricted",
     ),
     ("missing", r"RepositoryNotFoundError|Repository [Nn]ot [Ff]ound for url|not a valid model identifier"),
+    ("disabled", r"DisabledRepoError|Access to this resource is disabled"),
+    ("revision", r"RevisionNotFoundError|Revision Not Found for url|is not a valid git identifier"),
+    ("entry", r"(?<!Local)EntryNotFoundError|Entry Not Found for url"),
 )
+_REVISION = r"(?:^|[\s:'\"])(?P<name>[\w.][\w./-]{0,100}) is not a valid git identifier"
+_FILE = r"https://huggingface\.co/[\w./-]{3,200}?/resolve/(?P<revision>[^\s/]{1,100})/(?P<file>[^\s'\"),?]{1,200})"
 _REPO = (
     r"https://huggingface\.co/(?:api/(?:models|datasets|spaces)/|(?:datasets|spaces)/)?"
     r"(?P<repo>(?!(?:api|docs|models|datasets|settings|None)\b)[\w.-]{1,96}(?:/[\w.-]{1,96})?)"
@@ -80,13 +87,14 @@ def _of_message(text: str) -> str | None:
     return named["url"].rstrip(".,;:") if named is not None else None
 
 
-def _of_hub(event: Event, transcript: Transcript) -> tuple[str | None, str | None]:
-    """Why the hub refused, and of which repository: by the exception, or those that were raised from it.
+def _of_hub(event: Event, transcript: Transcript) -> Iterator[Found]:
+    """Why the hub refused, and what was asked of it: by the exception, or those that were raised from it.
 
     An empty line stands in the message of huggingface_hub, and what is behind it may be lines of its own.
     """
-    if not event.frames and "lient Error" not in event.text and "huggingface" not in event.text:
-        return None, None
+    named = f"{event.type} {event.text}"
+    if not event.frames and "lient Error" not in event.text and "huggingface" not in named:
+        return
     chain = [event]
     for later in transcript.events[event.id + 1 : event.id + _NEAR]:
         if {one.id for one in chain} & {relation.event for relation in later.relations}:
@@ -96,7 +104,13 @@ def _of_hub(event: Event, transcript: Transcript) -> tuple[str | None, str | Non
     repos = (pattern(_REPO).search(text) for text in texts if "huggingface.co/" in text)
     repo = next((found["repo"].rstrip(".") for found in repos if found is not None), None)
     why = next((why for why, form in _REFUSED for text in texts if pattern(form).search(text)), None)
-    return (None if why == "missing" and repo is None else why), repo
+    yield "refused", None if why == "missing" and repo is None else why
+    yield "repo", repo
+    asked = next((found for text in texts if (found := pattern(_FILE).search(text)) is not None), None)
+    said = next((found for text in texts if (found := pattern(_REVISION).search(text)) is not None), None)
+    revision = said["name"] if said is not None else asked["revision"] if asked is not None else None
+    yield "revision", revision
+    yield "file", asked["file"].rstrip(".") if asked is not None else None
 
 
 def _own_index(event: Event, transcript: Transcript) -> str | None:
@@ -154,9 +168,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     target = found["target"] if found is not None else None
     name = found["url"].rpartition("/")[2] if found is not None else ""
     yield "target", target if target and name and target.endswith(name) else None
-    why, repo = _of_hub(event, transcript)
-    yield "refused", why
-    yield "repo", repo
+    yield from _of_hub(event, transcript)
     loads = (
         frame.function for frame in event.frames if frame.package == "torch" and frame.function in _LOADS
     )

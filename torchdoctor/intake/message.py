@@ -32,9 +32,10 @@ _HINTS = (
     "Note that", "You can find", "Suggested", "HINT:", "hint:", "Tip:",
     "Unsupported operand", "If this error occurs", "it may be because", "See https://", "workaround examples",
 )  # fmt: skip
+_FENCE = "```"
 _NOT_MESSAGE = (
     "wandb:", "Killing subprocess", "Primary job", "Prompt executed", "Exception ignored ",
-    "Exception in thread", "Process ", "```", "retry", "Retry", "attempt ", "Attempt ", "Trying again",
+    "Exception in thread", "Process ", _FENCE, "retry", "Retry", "attempt ", "Attempt ", "Trying again",
     "[end of output]", "note: This error originates", "Set the environment variable HYDRA_FULL_ERROR",
 )  # fmt: skip
 # what Python itself says with these is one line; what stands below it was printed by the program
@@ -119,7 +120,7 @@ class Message:
         if stripped.startswith('File "') and ", in " not in stripped and not self.quotes_code():
             return False  # where Python could not read a file: the head of another exception
         indent = len(body) - len(body.lstrip())
-        if is_hint(stripped):
+        if is_hint(stripped) or self._fences(stripped, indent):
             self._add(line)
             return True
         if breaks(line, self.mark if self.draft.headed or ends_open(self.draft) else NO_MARK):
@@ -133,7 +134,11 @@ class Message:
 
     def quotes_code(self) -> bool:
         """Does the message quote source code, as TorchScript's do, or announce to?"""
-        return ends_open(self.draft) or any('File "' in part for part in self.draft.parts)
+        return ends_open(self.draft) or any('File "' in part or _FENCE in part for part in self.draft.parts)
+
+    def _fences(self, stripped: str, indent: int) -> bool:
+        """Is it a fence around code that the message itself gives? One at the left edge is a report's."""
+        return indent > self.base and stripped.startswith(_FENCE) and self.quotes_code()
 
     def _complete(self) -> bool:
         """Is the last sentence of a message there? A program's own lines come next."""
