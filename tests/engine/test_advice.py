@@ -900,6 +900,48 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # programs that take documents or pictures, and make the tensors themselves
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.12/site-packages/docling/models/easyocr_model.py", line 67, in __call__\n'
+        "    result = self.reader.readtext(im)\n"
+        '  File "/srv/env/lib/python3.12/site-packages/easyocr/craft.py", line 75, in forward\n'
+        "    y = torch.cat([y, sources[4]], dim=1)\n"
+        "RuntimeError: MPS backend out of memory (MPS allocated: 4.20 GB, other allocations: 4.09 GB, max allowed: "
+        "9.07 GB). Tried to allocate 810.00 MB on private pool.",
+        "Keep EasyOCR off the GPU: set ocr_options = EasyOcrOptions(use_gpu=False)",
+        "batch",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/read.py", line 6, in <module>\n    words = reader.readtext(path)\n'
+        '  File "/srv/env/lib/python3.12/site-packages/easyocr/craft.py", line 75, in forward\n'
+        "    y = torch.cat([y, sources[4]], dim=1)\n"
+        "RuntimeError: MPS backend out of memory (MPS allocated: 4.20 GB, other allocations: 4.09 GB, max allowed: "
+        "9.07 GB). Tried to allocate 810.00 MB on private pool.",
+        "Give readtext() a smaller canvas_size than its default of 2560",
+        "docling",
+    ),
+    (  # a picture in the process itself, and in a worker
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/data.py", line 16, in __getitem__\n    img = raw.convert("RGB")\n'
+        '  File "/srv/env/lib/python3.12/site-packages/torch/utils/data/_utils/fetch.py", line 54, in fetch\n'
+        "    data = [self.dataset[idx] for idx in possibly_batched_index]\n"
+        '  File "/srv/env/lib/python3.12/site-packages/PIL/Image.py", line 1365, in copy\n'
+        "    return self._new(self.im.copy())\n"
+        "MemoryError",
+        "Decode large pictures smaller",
+        "loader workers",
+    ),
+    (  # the sender of a CUDA tensor: nothing is received
+        "Traceback (most recent call last):\n"
+        '  File "C:\\app\\env\\Lib\\multiprocessing\\reduction.py", line 51, in dumps\n'
+        "    cls(buf, protocol).dump(obj)\n"
+        '  File "C:\\app\\env\\Lib\\site-packages\\torch\\multiprocessing\\reductions.py", line 321, in '
+        "reduce_tensor\n    ) = storage._share_cuda_()\n"
+        "RuntimeError: CUDA error: mapping of buffer object failed",
+        "Hand the workers CPU tensors",
+        "queue.get()",
+    ),
     (  # a program that was started with a device
         "$ whisper talk.wav --model large-v3 --device cuda\n"
         "Traceback (most recent call last):\n"
