@@ -20,8 +20,7 @@ FACTS: dict[str, str] = {
     "given.port": "str: torchrun's option for the master port, which comes before its variable",
     "given.rank": "str: an argument of the script that gives all ranks the same rank, as --local_rank 0",
     "given.half": "bool: half precision, or a scale for its losses, shows somewhere in the text",
-    "given.variable": "str: the variable of which this line says that it is not set, though it was before",
-    "given.value": "text: what it was set to",
+    "given.value": "text: what the variable was set to before, of which this line says that it is not set",
     "given.output_dir": "str: the folder for checkpoints, by the option output_dir; absent among several",
 }
 
@@ -90,7 +89,6 @@ def _set_before(event: Event, transcript: Transcript) -> Iterator[Found]:
     for one in reversed(transcript.events[: event.id]):
         typed = list(re.finditer(form, one.text[:_CHARS], re.MULTILINE)) if name in one.text else []
         if typed:
-            yield "variable", name
             yield "value", typed[-1]["value"]
             return
     yield "value", None
