@@ -1,4 +1,4 @@
-"""The next step where no rule knows why a build or an installation failed."""
+"""What a failed build or installation says by itself, and the next step where no rule knows why."""
 
 from __future__ import annotations
 
@@ -12,6 +12,56 @@ _FIRST_ERROR = (
     "Read the output of the build from this error on and correct it first; errors in other places may have "
     "causes of their own."
 )
+
+
+def of_build(item: Reading) -> str:
+    """What a build says that failed."""
+    code = f", code of {item.owner}" if item.owner else ""
+    if item.problem == "missing-header":
+        included = f", which {item.place} includes{code}" if item.place else ""
+        comes = f"; it comes with {item.wants}" if item.wants else ""
+        return f"The compiler does not find the header {item.name}{included}{comes}."
+    sentence = {
+        "missing-library": f"The linker does not find the library {item.name}.",
+        "missing-tool": f"The build calls {item.name}, which is not there.",
+        "missing-package": f"CMake does not find {item.name}, which the build needs.",
+        "cmake-too-new": f"This CMake no longer reads projects that were written for one before {item.name}.",
+        "cmake-too-old": f"The project needs CMake {item.name} or later.",
+        "undefined-reference": "The linker finds no definition of a function that the code uses.",
+        "out-of-memory": "The compiler ran out of memory.",
+        "missing-file": f"make needs the file {item.name}, which is not there.",
+        "unsaid": "A compiler or linker failed; what it said is not in this text.",
+        "cmake": f"CMake stopped in {item.place or 'its configuration'}{code}.",
+    }.get(item.problem or "")
+    if sentence is not None:
+        return sentence
+    if item.problem == "compiler-too-old" and item.name:
+        return f"CMake knows no flag for {item.name} of this compiler: the compiler, or CMake, is too old."
+    return f"The compiler stopped at {item.place}{code}." if item.place else "The build stopped there."
+
+
+def of_installation(item: Reading) -> str:
+    """What an installation says that failed."""
+    name = item.name or "a package"
+    if item.problem == "conflict" and item.wants:
+        return f"{name} needs {item.wants}, and that excludes {item.got}."
+    return {
+        "no-version": f"There is no release of {name} for this Python and system, or none of that version.",
+        "none-offered": f"The index offers no release of {name} at all, or is not reached.",
+        "no-index": f"pip was told to ask no index, and the folders it may look into have no {name}.",
+        "no-index-build": f"pip builds in an environment of its own, and may ask no index for {name}.",
+        "other-index": f"The only index that was asked, {item.place}, has no {name}.",
+        "managed": "This Python belongs to the system, which keeps pip out of it.",
+        "permission": "pip may not write to the folder of this Python's packages.",
+        "space": "The disk is full.",
+        "setup-module": f"The build wants the module {name}, which its own build environment does not have.",
+        "setup-module-here": f"The build wants the module {name}, which the environment it runs in lacks.",
+        "setup": f"The setup script of {name} raised it, while pip or uv asked how to build it.",
+        "other-python": f"Releases are passed over because they need another Python: {name}.",
+        "conflict": "The packages that were asked for need versions that exclude each other.",
+        "metadata": f"The setup script of {name} failed; what it said is not in this text.",
+        "build": f"Building {name} failed; what the build itself said is not in this text.",
+    }.get(item.problem or "", "pip could not install what was asked for.")
 
 
 def build_step(item: Reading) -> str:
