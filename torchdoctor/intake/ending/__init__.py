@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from torchdoctor.intake.ending.asked_for import mark_asked_for
-from torchdoctor.intake.ending.fallback import mark_replaced
 from torchdoctor.intake.ending.got_over import mark_recovered
 from torchdoctor.intake.ending.how import ending_of
 
@@ -25,6 +24,9 @@ def judge(drafts: list[Draft]) -> Ending:
     """How the input ended; sets ``recovered`` on the drafts that its processes got over."""
     mark_asked_for(drafts)
     ending, good = ending_of(drafts)
-    mark_replaced(drafts)
+    if any(draft.links for draft in drafts):
+        from torchdoctor.intake.ending.fallback import mark_replaced
+
+        mark_replaced(drafts)
     mark_recovered(drafts, ending, good)
     return ending
