@@ -61,6 +61,7 @@ NAMESPACES = {
     "wheel": "wheel_file",
     "port": "port",
     "apptainer": "apptainer",
+    "folder": "model_folder",
 }
 
 
