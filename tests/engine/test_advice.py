@@ -542,6 +542,7 @@ P100 = (
     "{}Tesla P100-PCIE-16GB with CUDA capability sm_60 is not compatible with the current PyTorch installation.\n"
     "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
 )
+NO_FILE = "{}OSError: /d/m does not appear to have a file named {}. Checkout 'https://huggingface.co//d/m/tree/None' for available files.\n"
 PYTHON_H = (
     "building 'ops._C' extension\n/opt/venv/lib/python{0}/site-packages/torch/include/torch/csrc/python_headers.h:12:10: "
     "fatal error: Python.h: No such file or directory\n"
@@ -626,6 +627,9 @@ CRASH = "{}Fatal Python error: Segmentation fault\n\nCurrent thread 0x00001a2c (
         (MAC.format(""), "Change .cuda() to .to('mps')"),
         (' => ERROR [ 4/9] RUN python warm.py\n#9 3.1 RuntimeError: No CUDA GPUs are available\n', "Move the step that asks for the GPU"),
         (IMAGE, "Name your card's architecture in the Dockerfile"),
+        (NO_FILE.format("$ python a.py --base /d/m\n", "config.json"), "Point --base at the folder that holds the whole model: /d/m"),
+        (NO_FILE.format("", "config.json"), "Give the path of the folder that holds the whole model: /d/m"),
+        (NO_FILE.format("", "preprocessor_config.json"), "Copy preprocessor_config.json from the base model into /d/m"),
         (CUDART.format("torch/__init__.py"), "Reinstall torch with the nvidia-* packages"),
         (BCE.format("it 9  D nan  G 0.2"), "Find what made the loss NaN"),
         (BCE.format("it 9  D 0.4  G 0.2"), "Use binary_cross_entropy_with_logits"),

@@ -62,6 +62,7 @@ NAMESPACES = {
     "wheel": "wheel_file",
     "port": "port",
     "apptainer": "apptainer",
+    "folder": "model_folder",
 }
 
 

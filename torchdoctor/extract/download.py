@@ -56,9 +56,14 @@ _REFUSED = (
     ("missing", r"RepositoryNotFoundError|Repository [Nn]ot [Ff]ound for url|not a valid model identifier"),
     ("disabled", r"DisabledRepoError|Access to this resource is disabled"),
     ("revision", r"RevisionNotFoundError|Revision Not Found for url|is not a valid git identifier"),
-    ("entry", r"(?<!Local)EntryNotFoundError|Entry Not Found for url"),
+    (
+        "entry",
+        r"(?<!Local)EntryNotFoundError|Entry Not Found for url"
+        r"|does not appear to have a file named [^\n]{1,400}?//huggingface\.co/[\w.-]+(?:/[\w.-]+)?/tree/(?!None)",
+    ),
 )
 _REVISION = r"(?:^|[\s:'\"])(?P<name>[\w.][\w./-]{0,100}) is not a valid git identifier"
+_NAMED_FILE = r"does not appear to have a file named (?P<file>[^\s,]{1,120}?)(?:\.? Checkout\b|, |\.?$)"
 _FILE = r"https://huggingface\.co/[\w./-]{3,200}?/resolve/(?P<revision>[^\s/]{1,100})/(?P<file>[^\s'\"),?]{1,200})"
 _REPO = (
     r"https://huggingface\.co/(?:api/(?:models|datasets|spaces)/|(?:datasets|spaces)/)?"
@@ -110,7 +115,8 @@ def _of_hub(event: Event, transcript: Transcript) -> Iterator[Found]:
     said = next((found for text in texts if (found := pattern(_REVISION).search(text)) is not None), None)
     revision = said["name"] if said is not None else asked["revision"] if asked is not None else None
     yield "revision", revision
-    yield "file", asked["file"].rstrip(".") if asked is not None else None
+    file = next((found for text in texts if (found := pattern(_NAMED_FILE).search(text)) is not None), asked)
+    yield "file", file["file"].rstrip(".") if file is not None else None
 
 
 def _own_index(event: Event, transcript: Transcript) -> str | None:
