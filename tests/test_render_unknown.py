@@ -269,6 +269,7 @@ def test_what_a_package_got_is_looked_for_in_the_line_that_called_it() -> None:
     assert step(problem="none", name="knob").startswith("Look what w.py:2 hands to knobs, print(knob) just")
     assert step(problem="none").startswith("Look what w.py:2 hands to knobs, print them just before it")
     assert step(got="mps:0").startswith("Do this on the CPU: move its tensors there, .cpu(), before w.py:2")
+    assert step(problem="empty").startswith("Look where what w.py:2 hands to knobs is made or filtered")
     assert step(got="3").startswith("Change what w.py:2 hands to knobs")
 
 
@@ -322,6 +323,8 @@ def test_a_package_that_fails_at_its_import_is_updated() -> None:
         ("/opt/k/libknob.so.2: bad 'D:\\k\\turn.dll' b'\\x00'", "libknob.so.2: bad 'turn.dll'"),
         ("Unsupported: 'call_knob on a.turn [Tensor(), int 3]'", "Unsupported: call_knob a.turn"),
         ("option '--turn-by' of 'my knob/a' unknown", "option '--turn-by' of unknown"),
+        ("Error in void k::turn() at /k.cpp:5: Error: 'n > 0' failed: no turn 3", "n 0 failed: no turn"),
+        ("[10:01:02] /b/k.cc:7: Check failed: n.ok (0 vs. 1) : no turn", "n.ok failed: no turn"),
     ],
 )  # fmt: skip
 def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:
