@@ -313,6 +313,7 @@ def test_what_a_package_got_is_looked_for_in_the_line_that_called_it() -> None:
     assert step(problem="none", name="knob").startswith("Look what w.py:2 hands to knobs, print(knob) just")
     assert step(problem="none").startswith("Look what w.py:2 hands to knobs, print them just before it")
     assert step(got="mps:0").startswith("Do this on the CPU: move its tensors there, .cpu(), before w.py:2")
+    assert step(problem="empty").startswith("Look where what w.py:2 hands to knobs is made or filtered")
     assert step(got="3").startswith("Change what w.py:2 hands to knobs")
 
 
@@ -368,6 +369,8 @@ def test_a_package_that_fails_at_its_import_is_updated() -> None:
         ("knobStatus=9 [No such knob] for 3 turns", "knobStatus=9 [No such knob] for turns"),
         ("secret=12345, interpret 3", "secret= interpret"),
         ("option '--turn-by' of 'my knob/a' unknown", "option '--turn-by' of unknown"),
+        ("Error in void k::turn() at /k.cpp:5: Error: 'n > 0' failed: no turn 3", "n 0 failed: no turn"),
+        ("[10:01:02] /b/k.cc:7: Check failed: n.ok (0 vs. 1) : no turn", "n.ok failed: no turn"),
     ],
 )  # fmt: skip
 def test_names_stay_in_what_is_searched_for(message: str, line: str) -> None:

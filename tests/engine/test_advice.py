@@ -1045,6 +1045,46 @@ BY_VALUE = [
         "Write .long() in place of .float() where obs is made, above ipython-input-35.py:5: it is",
         "idx = idx",
     ),
+    (  # rows that a Trainer took away with the last column
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/tune.py", line 8, in <module>\n    trainer.train()\n'
+        '  File "/srv/env/lib/python3.10/site-packages/transformers/trainer.py", line 1645, in train\n    return loop(\n'
+        '  File "/srv/env/lib/python3.10/site-packages/datasets/formatting/formatting.py", line 520, in check\n    raise IndexError(\n'
+        "IndexError: Invalid key: 4711 is out of bounds for size 0",
+        "Set remove_unused_columns=False",
+        "Correct the path",
+    ),
+    (  # … and rows that never were
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/tune.py", line 8, in <module>\n    print(rows[0])\n'
+        '  File "/srv/env/lib/python3.10/site-packages/datasets/formatting/formatting.py", line 520, in check\n    raise IndexError(\n'
+        "IndexError: Invalid key: 0 is out of bounds for size 0",
+        "Look at the records of the data file",
+        "remove_unused_columns",
+    ),
+    (  # an array of NumPy's without entries
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/tune.py", line 8, in pick\n    return boxes[best]\n'
+        "IndexError: index 3 is out of bounds for axis 0 with size 0",
+        "Find out what left boxes empty",
+        "Print len(",
+    ),
+    (  # … and one that is only shorter
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/tune.py", line 8, in pick\n    return boxes[best]\n'
+        "IndexError: index 3 is out of bounds for axis 0 with size 2",
+        "Print len(boxes) and best before this line",
+        "empty, where it is made",
+    ),
+    (  # a GPU that faiss does not see, named by something else than a rank
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/find.py", line 8, in <module>\n    index = faiss.index_cpu_to_gpu(res, args.gpu, index)\n'
+        '  File "/srv/env/lib/python3.12/site-packages/faiss/swigfaiss.py", line 12799, in index_cpu_to_gpu\n    return _swig(provider)\n'
+        "RuntimeError: Error in faiss::gpu::GpuIndex::GpuIndex(int) at /build/GpuIndex.cu:65: Error: "
+        "'config_.device < getNumDevices()' failed: Invalid GPU device 2",
+        "Pass 0, or another number below faiss.get_num_gpus()",
+        "in place of the rank",
+    ),
     (  # the strategy of the evaluation is the one to save by …
         "Traceback (most recent call last):\n"
         '  File "/srv/own/run.py", line 16, in main\n    args = parser.parse_args_into_dataclasses()\n'

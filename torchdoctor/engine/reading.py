@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
+from torchdoctor.extract.asserted import native
 from torchdoctor.extract.python_error import of_python, program_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind, RelationKind
 from torchdoctor.patterns import pattern
@@ -32,6 +33,7 @@ _WANTS = (
 _GOT = r"(?:got|found|received|given)"
 _BUT = rf"(?:[,;]? but (?:it )?(?:{_GOT}|ha[sd]|have|was|were|is|are)|[,;]? {_GOT}|, not|,? instead of)"
 _IN_ORDER = rf"(?i)\b{_WANTS}:? (?P<wants>[^\n]{{1,160}}?){_BUT}\b:? (?P<got>[^\n]{{1,160}})"
+_EMPTY = r"\bout of (?:bounds|range)\b[^\n]{0,80}\b(?:size|length) ?=? ?0\b(?!\.\d)"
 _REVERSED = rf"(?i)\b{_GOT}:? (?P<got>[^\n]{{1,160}}?)[,;]? (?:but )?\b{_WANTS}:? (?P<wants>[^\n]{{1,160}})"
 _FORMS = (_REVERSED, _IN_ORDER, r"\bmust (?:be|have) (?P<wants>[^\n]{1,160})")
 _FORWARDS = (  # … or raises once more what a function within raised, whose frames it took away
@@ -292,13 +294,19 @@ def _refused(event: Event, transcript: Transcript) -> Reading | None:
     if function is None and (head := pattern(_SPEAKS).search(text)) is not None:
         function = head["function"]
     told = next((found for form in _FORMS if (found := pattern(form).search(text)) is not None), None)
-    said = {name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()}
+    asserts = native(text)
+    said = {"wants": asserts[0]} if asserts is not None else {}
+    said = said or {
+        name: _cut(value) for name, value in (told.groupdict() if told is not None else {}).items()
+    }
     if function is None and not said:
         return None
     if not said and any(item.kind is not RelationKind.WRAPS for item in event.relations):
         return None  # passed on, as a connection's end
     runtime = pattern(r"(CUDA|HIP) error: ").match(text) if owner == "torch" else None
     owner = runtime[1] if runtime is not None else owner  # torch only hands on what that said
+    if pattern(_EMPTY).search(text):
+        return Reading(ReadingKind.LIBRARY_REFUSED, owner, function, problem="empty")
     made = Reading(ReadingKind.LIBRARY_REFUSED, owner, function, said.get("wants"), said.get("got"))
     return replace(made, problem="data", place=_handed_by(event.frames, owner)) if _of_rows(event) else made
 
@@ -342,7 +350,9 @@ def _called(
     if inside[0].function == "__init__" and (made := _on_line(outside, owner, made=True)) is not None:
         return owner, made
     names = (_public_name(frame, owner) for frame in own)
-    function = next((name for name in names if name is not None), None) or _on_line(outside, owner)
+    function, written = next((name for name in names if name is not None), None), _on_line(outside, owner)
+    if function is None or (written or "").endswith(f".{function.rpartition('.')[2]}"):
+        function = written  # the package's own name for it, whatever module defines it
     return owner, function or next((one.function for one in own if _is_public(one)), None)
 
 

@@ -59,7 +59,8 @@ _REFUSED = (
     (
         "entry",
         r"(?<!Local)EntryNotFoundError|Entry Not Found for url"
-        r"|does not appear to have a file named [^\n]{1,400}?//huggingface\.co/[\w.-]+(?:/[\w.-]+)?/tree/(?!None)",
+        r"|does not appear to have a file named [^\n]{1,400}?"
+        r"//huggingface\.co/[\w.-]+(?:/[\w.-]+)?/tree/(?!None)",
     ),
 )
 _REVISION = r"(?:^|[\s:'\"])(?P<name>[\w.][\w./-]{0,100}) is not a valid git identifier"

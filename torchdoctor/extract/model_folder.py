@@ -20,8 +20,10 @@ FACTS: dict[str, str] = {
     "folder.given": "text: the option by which the folder was given, as --model",
 }
 _FORMS = (
-    r"(?P<path>\S{1,300}) does not appear to have a file named (?P<file>[^\s,]{1,120}?)(?:\.? Checkout\b|, |\.?$)",
-    r"Error no file named (?P<file>[^\s,]{1,120}?),? (?:[^\n]{1,300} )?found in directory (?P<path>\S{1,300})",
+    r"(?P<path>\S{1,300}) does not appear to have a file named "
+    r"(?P<file>[^\s,]{1,120}?)(?:\.? Checkout\b|, |\.?$)",
+    r"Error no file named (?P<file>[^\s,]{1,120}?),? (?:[^\n]{1,300} )?"
+    r"found in directory (?P<path>\S{1,300})",
     r"Can't find '(?P<file>adapter_config\.json)' at '(?P<path>[^'\n]{1,300})'",
     r"Incorrect path_or_model_id: '(?P<path>[^'\n]{1,300})'",
     r"Repo id must be in the form 'repo_name' or 'namespace/repo_name': '(?P<path>[^'\n]{1,300})'",

@@ -114,6 +114,8 @@ _FORMS = {
     "UnpicklingError": r"pickle data was truncated|invalid load key|unpickling stack",
     **dict.fromkeys(("AssertionError", "NotImplementedError", "StopIteration"), r""),
 }
+# NumPy's compiled code leaves no frame behind, so that the user's own line is the last
+_OF_ARRAY = rf"{_FORMS['IndexError']}|^index -?\d+ is out of bounds for axis \d+ with size \d+"
 # what these say in numbers and names
 _DETAILS = (
     r"(?P<call>[\w.]{1,100})\(\) (?:got an unexpected keyword argument '(?P<unexpected>\w{1,80})'"
@@ -353,7 +355,7 @@ def _own(event: Event, kind: str) -> bool:
         return True
     if kind == "AttributeError" and _refuses(event, event.frames[-1]):
         return True
-    form = _FORMS.get(kind)
+    form = _OF_ARRAY if kind == "IndexError" and frame is event.frames[-1] else _FORMS.get(kind)
     return form is not None and pattern(form).search(event.text[:2_000]) is not None
 
 

@@ -23,6 +23,11 @@ def of_call(item: Suspect, read: Reading, at: str) -> str:
             f"Look what {at} hands to {read.owner}, {shown} just before it: one of the values, or a part of "
             "one, is None."
         )
+    if read.problem == "empty":
+        return (
+            f"Look where what {at} hands to {read.owner} is made or filtered: it is empty there, with a size "
+            "of 0. Print its length after each step."
+        )
     device = re.fullmatch(_DEVICE, read.got or "")
     if device is not None:
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from torchdoctor.extract.asserted import native
 from torchdoctor.model import ReadingKind
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def search_line(item: Suspect) -> str:
     message = " ".join(lines[:shown])[:1_000].strip("`* ")
     if message.startswith("CMake Error"):  # what it says stands in the lines below
         message = " ".join(item.message[:400].split())
+    elif (asserts := native(message)) is not None:  # without the function and the folder it was built in
+        message = f"{asserts[0]} failed: {asserts[1]}"
     elif item.reading is not None and item.reading.kind is ReadingKind.LIBRARY_REPORTED:
         message = message[max(0, message.find(item.reading.owner or "")) :]  # behind node, process and GPU
     kept: list[str] = []
