@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, parsed, source
-from torchdoctor.extract.line_parts import handed
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -72,7 +71,7 @@ def _made_above(event: Event) -> Iterator[Found]:
         for line in reversed(frame.above.splitlines()):
             for what, form in _MADE:
                 made = pattern(form).match(line) if what not in told else None
-                if made is None or made["name"] not in handed(frame.code):
+                if made is None or not _hands_on(frame.code, made["name"]):
                     continue
                 told.add(what)
                 yield what, made["name"]
@@ -80,6 +79,12 @@ def _made_above(event: Event) -> Iterator[Found]:
                     yield "copied", made["copied"]
                 else:
                     yield "floated_at", frame.place()
+
+
+def _hands_on(code: str, name: str) -> bool:
+    from torchdoctor.extract.line_parts import handed
+
+    return name in handed(code)
 
 
 def _written(code: str) -> tuple[str | None, str | None]:
