@@ -369,7 +369,7 @@ def test_a_package_that_fails_at_its_import_is_updated() -> None:
         ("knobStatus=9 [No such knob] for 3 turns", "knobStatus=9 [No such knob] for turns"),
         ("secret=12345, interpret 3", "secret= interpret"),
         ("option '--turn-by' of 'my knob/a' unknown", "option '--turn-by' of unknown"),
-        ("Error in void k::turn() at /k.cpp:5: Error: 'n > 0' failed: no turn 3", "n 0 failed: no turn"),
+        ("Error in void k::turn() at /k.cpp:5: Error: 'n > 0' failed: no turn 3", "n failed: no turn"),
         ("[10:01:02] /b/k.cc:7: Check failed: n.ok (0 vs. 1) : no turn", "n.ok failed: no turn"),
     ],
 )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from torchdoctor.engine.build_reading import built, of_conda, of_setup
 from torchdoctor.engine.textfacts import log_value, who_raised
 from torchdoctor.extract import of_event
-from torchdoctor.extract.asserted import native
 from torchdoctor.extract.python_error import of_python, program_of
 from torchdoctor.model import Event, EventKind, Reading, ReadingKind, RelationKind
+from torchdoctor.native_asserts import native
 from torchdoctor.patterns import pattern
 from torchdoctor.records import replace
 

@@ -28,12 +28,6 @@ _BOUNDS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.Eq: ("equal to", "equal to"),
 }  # fmt: skip
 _LONGEST = 60  # of a name or a value in a sentence
-# of compiled code, behind function and place: "Error in void f() at /x.cpp:65: Error: 'd > 0' failed: no d"
-# (faiss), "[10:01:02] /x.cc:65: Check failed: d > 0 (-1 vs. 0) : no d" (DGL, TVM, XGBoost)
-_NATIVE = (
-    r"^Error in .{1,1000}? at \S+:\d+: (?:Error: )?'(?P<wants>.{1,300}?)' failed(?:: (?P<said>.*))?",
-    r"^(?:\[[\d:]+\] )?\S+:\d+: Check failed: (?P<wants>.{1,300}?)(?: \([^()\n]*\))?(?: ?: ?(?P<said>.*))?$",
-)
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
@@ -46,13 +40,6 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         return
     yield "told", re.search(r"\d", event.text) is not None
     yield from _compared(own.code.strip(), event.text.strip())
-
-
-def native(text: str) -> tuple[str, str] | None:
-    """What an assert of compiled code wanted, and what it says, perhaps ""; None for another text."""
-    line = text[:2_000].partition("\n")[0]
-    found = next(filter(None, (re.search(form, line) for form in _NATIVE)), None)
-    return (found["wants"], found["said"] or "") if found is not None else None
 
 
 def _compared(code: str, message: str) -> Iterator[Found]:

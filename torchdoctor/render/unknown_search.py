@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.asserted import native
 from torchdoctor.model import ReadingKind
+from torchdoctor.native_asserts import native
 
 if TYPE_CHECKING:
     from torchdoctor.model import Suspect
