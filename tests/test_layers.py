@@ -58,7 +58,17 @@ CROSSINGS = {("intake", "torchdoctor.extract.progress"): "the one place that say
 
 # what turns texts that nobody has checked into values
 _TEXTS = frozenset({"durations", "json_text", "number", "regular_file", "toml_text"})
-_LOWEST = _TEXTS | {"", "context_tags", "model", "patterns", "records", "signal_words", "typed", "xid_codes"}
+_LOWEST = _TEXTS | {
+    "",
+    "context_tags",
+    "model",
+    "native_asserts",
+    "patterns",
+    "records",
+    "signal_words",
+    "typed",
+    "xid_codes",
+}
 _SOURCES = frozenset({"catalog", "intake", "extract", "probes"})
 _ENGINE = _LOWEST | _SOURCES | {"engine"}
 # part of the package -> the parts it may import, besides itself; "" is torchdoctor/__init__.py
@@ -69,6 +79,7 @@ ALLOWED = {
     "records": frozenset(),
     **dict.fromkeys(_TEXTS, frozenset()),
     "patterns": frozenset(),
+    "native_asserts": frozenset(),
     "signal_words": frozenset(),
     "context_tags": frozenset(),
     "typed": frozenset(),
