@@ -291,7 +291,7 @@ def _set_in_cell(settings: list[tuple[str, str]]) -> str | None:
 def settings_of(command: str) -> list[tuple[str, str]]:
     """The variables of a command that does no more than set them, for the program or from now on."""
     settings, rest = _settings(command)
-    return settings if not rest or pattern(_PROGRAM).fullmatch(rest) else []
+    return settings if not rest or _runs_program(rest) else []
 
 
 def sets(text: str, name: str, value: str) -> bool:
@@ -309,6 +309,10 @@ def _before_jupyter(command: str) -> str:
     return pattern(_PROGRAM).sub("jupyter lab", command)
 
 
+def _runs_program(command: str) -> bool:
+    return "train.py" in command and pattern(_PROGRAM).fullmatch(command) is not None
+
+
 def starts_jupyter(command: str) -> bool:
     """Is it one for the terminal in which a notebook's server is started?"""
     return command.endswith("jupyter lab")
@@ -317,7 +321,7 @@ def starts_jupyter(command: str) -> bool:
 def _settings(command: str) -> tuple[list[tuple[str, str]], str]:
     """(name, value) of the variables that a command sets, without quotes, and what is left of it."""
     rest, settings = command.removeprefix("export "), []
-    while found := re.match(_SETTING, rest):
+    while "=" in rest and (found := pattern(_SETTING).match(rest)) is not None:
         settings.append((found[1], found[2].strip("'\"")))
         rest = rest[found.end() :]
     return settings, rest

@@ -152,6 +152,8 @@ def _try(
     with facts.guard(rule_id):
         text = haystack.texts[number]
         match = rules.rule(rule_id).matches[block]
+        if not _adds(match, best.get((rule_id, event.id))):
+            return
         found = match_event(match, event, text, facts)
         if found is None or is_foreign(rule_id, event, haystack.transcript):
             return
@@ -159,6 +161,20 @@ def _try(
         granted = match.shared or facts.of_torch or haystack.bare
         doubtful = granted or in_sentence(event, text, found.start, events)
         _keep(rule_id, replace(found, doubtful=True) if doubtful else found, best)
+
+
+def _adds(match: Match, known: Occurrence | None) -> bool:
+    """Would the block be kept beside what another one of its rule found in the event, or tell more of it?"""
+    if known is None:
+        return True
+    names = [f"match.{name}" for pattern in match.patterns for name, _ in pattern.holes]
+    more = (_weight(match), len(names)) > (known.weight, len(known.captures))
+    return more or not known.captures.keys() >= set(names)
+
+
+def _weight(match: Match) -> int:
+    """How much a block asks of an event."""
+    return sum(pattern.weight for pattern in match.patterns) + 4 * len(match.where)
 
 
 def _keep(rule_id: str, found: Occurrence, best: dict[tuple[str, int], Occurrence]) -> None:
@@ -182,14 +198,13 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
     if match.types and not _type_fits(match.types, event.type):
         return None
     captures: dict[str, Fact] = {}
-    start = end = weight = 0
+    start = end = 0
     snippet = ""
     for index, pattern in enumerate(match.patterns):
         compiled = template.compiled(pattern.pattern)
         found = facts.search(compiled, text, pattern.reach) if pattern.reach else compiled.search(text)
         if found is None:
             return None
-        weight += pattern.weight
         if index == 0:
             start, end = found.span()
             snippet = found.group()
@@ -200,8 +215,7 @@ def match_event(match: Match, event: Event, text: str, facts: TextFacts) -> Occu
         told = every(holds(item, facts.fact(item.fact, event, captures)) for item in match.where)
         if told is not True:
             return None
-        weight += 4 * len(match.where)
-    return Occurrence(event, captures, snippet, start, end, weight)
+    return Occurrence(event, captures, snippet, start, end, _weight(match))
 
 
 def _type_fits(types: Sequence[str], name: str | None) -> bool:

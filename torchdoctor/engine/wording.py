@@ -10,6 +10,7 @@ from torchdoctor.engine.conditions import shown
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
+from torchdoctor.patterns import search
 from torchdoctor.typed import is_python
 
 COMMANDS = ("install.", "outputs.")  # namespaces of facts that are whole commands
@@ -152,7 +153,7 @@ def stand_ins(statement: str, code: str) -> tuple[str, ...]:
 
 def of_program(statement: str, code: str, model: str) -> str:
     """A line of Python with the reader's own names for the loss and the model, where the text tells them."""
-    named = re.search(r"(?<![\w.])([A-Za-z_][\w.]{0,60})\.backward\(", code)
+    named = search(r"(?<![\w.])([A-Za-z_][\w.]{0,60})\.backward\(", code, ".backward(")
     if named is not None:
         statement = re.sub(r"(?<![\w.])loss\b(?!=)", named[1], statement)
     return re.sub(r"(?<![\w.])model(?=\.)", model, statement) if model else statement

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from torchdoctor.extract import Found, parsed, source
 from torchdoctor.model import Event, Transcript
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 
 FACTS: dict[str, str] = {
     "call.module": "text: the only module that the user's innermost line calls, as self.encoder",
@@ -60,7 +60,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
 def _map_location(event: Event) -> str | None:
     """What the last line outside of torch hands on; a constant and a function that moves are none."""
     caller = next((one for one in reversed(event.frames) if one.package not in ("torch", "python")), None)
-    found = pattern(_MAP_LOCATION).search(caller.code) if caller is not None else None
+    found = search(_MAP_LOCATION, caller.code, "map_location") if caller is not None else None
     return found[1] if found is not None and found[1] != "None" else None
 
 

@@ -208,7 +208,7 @@ _RIGHT_BELOW = (
     r"/(?:workspace/.*|(?!(?:usr|opt|home|root|tmp|mnt|srv|var|media|data|lib|run|etc|nix|content|kaggle)/)"
     r"[\w.-]+/[\w.-]+\.py)"
 )
-_OF_ROOT = r"/usr/local/lib/python3\.\d+/(?:dist|site)-packages/.*"
+_OF_ROOT = r"^/usr/local/lib/python3\.\d+/(?:dist|site)-packages/"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
 _CONTAINER_ID = r"(?m)^\s{0,8}(?:\([\w.-]{1,40}\) )?[\w-]{1,32}@([0-9a-f]{12}):[^\n]{0,200}[#$]"
 _SRUN = rf"srun {slurm.OPTION}{{0,12}}\S{{0,200}}(?:python|torchrun|bash)"
@@ -361,7 +361,8 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     interpreter = interpreter_among(paths) or _starts_ranks(text)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
-    if all(any(map(pattern(form).fullmatch, text.paths)) for form in (_RIGHT_BELOW, _OF_ROOT)):
+    of_root = any(search(_OF_ROOT, path, "/usr/local/lib/python3") for path in text.paths)
+    if of_root and any(map(pattern(_RIGHT_BELOW).fullmatch, text.paths)):
         yield Fact.known("context.in_image", True, "text")
     yield from _gfx(text)
     if (board := search(_L4T, text.text, "REVISION")) is not None:
@@ -462,12 +463,12 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             runtime.pop(other, None)
     if "dockerfile" in runtime:  # a container that runs can be started again with other options
         _only(runtime, "dockerfile", runtime["dockerfile"])
-    if (
+    if "libtorch" in seen["program"] and (
         seen["backend"]
         or "libtorch_python" in text.text
         or any(pattern(_PYTHON_FILE).search(path) for path in text.paths)
     ):
-        seen["program"].pop("libtorch", None)
+        del seen["program"]["libtorch"]
     for notebook in ("colab", "kaggle"):
         if notebook in runtime and _BATCH not in text.text:
             runtime.setdefault("jupyter", runtime[notebook])

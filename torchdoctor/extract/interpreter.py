@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from torchdoctor.model import Event, EventKind, Transcript
+from torchdoctor.patterns import search
 
 # environments that pip, uv and conda-build make for one build, and remove
 _MADE_TO_BUILD = ("pip-build-env-", "builds-v0", "_h_env_placehold")
@@ -20,7 +21,7 @@ _INSTALLED = (
 )
 
 # where pip of Red Hat's systems puts what root installs; a Python that was built there has lib alone
-_BY_SUDO = r"/usr/local/lib64/(python3\.\d+)/site-packages/"
+_BY_SUDO = r"^/usr/local/lib64/(python3\.\d+)/site-packages/"
 
 
 def interpreter_among(paths: Sequence[str]) -> str:
@@ -28,7 +29,7 @@ def interpreter_among(paths: Sequence[str]) -> str:
 
     On Windows a folder of another name may be either: only an installed Python has the standard library.
     """
-    if of_system := next(filter(None, (re.match(_BY_SUDO, path) for path in paths)), None):
+    if of_system := next(filter(None, (search(_BY_SUDO, path, "/usr/local/lib64/") for path in paths)), None):
         return f"/usr/bin/{of_system[1]}"
     if found := next(filter(None, map(interpreter_of, paths)), ""):
         return found

@@ -84,8 +84,7 @@ def common_shape(lines: list[str]) -> Shape | None:
         if any(line.startswith("╭") for line in lines):
             return None  # the side of a box that rich drew
         return shape_of(low[:end], tag=False)
-    ends = [found.end() for found in pattern(r"[\]>|):│] ?").finditer(low, 0, min(end, 70))]
-    for at in reversed(ends):
+    for at in reversed(_ends_of_marks(low, min(end, 70))):
         prefix = low[:at]
         if prefix[-1] != " " and all(line[at:][:1] in ("", " ") for line in shapes):
             prefix += " "  # editors cut the space off empty lines
@@ -96,6 +95,12 @@ def common_shape(lines: list[str]) -> Shape | None:
         low, 0, end
     )
     return _calibrated(pod[0], lines) if pod and _is_tag(pod[0], shapes) else None
+
+
+def _ends_of_marks(text: str, end: int) -> list[int]:
+    """Where a prefix may end: behind a mark that closes one, and a space."""
+    marked = (at + 1 for at in range(end) if text[at] in "]>|):│")
+    return [at + (at < end and text[at] == " ") for at in marked]
 
 
 def quotation_shape(lines: list[str]) -> Shape | None:
@@ -119,7 +124,8 @@ def label_column(lines: list[str]) -> int:
     Numbers that only rise count lines.
     """
     lines = [line for line in lines if line and not line.isspace()]
-    found = [one[0] for line in lines if (one := pattern(r" {0,5}\d{1,6}(?=: |:$)").match(line))]
+    labelled = [line for line in lines if ":" in line[:12]]
+    found = [one[0] for line in labelled if (one := pattern(r" {0,5}\d{1,6}(?=: |:$)").match(line))]
     column = max(map(len, found), default=0)
     labels = [int(label) for label in found if len(label) == column]
     rising = all(before < label for before, label in pairwise(labels))

@@ -178,6 +178,8 @@ _CLASS = r"(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:[a-z][A-Z]\w*|Error|Exception):|Keyb
 
 def labelled(body: str) -> int | None:
     """Where an exception begins: at the head, or behind a label as in "Error while saving: "; else None."""
+    if ":" not in body and "Interrupt" not in body:
+        return None
     found = pattern(rf"(?:[\w ./()'-]{{1,60}}: )?(?={_CLASS})").match(body)
     return found.end() if found and exception_head(body[found.end() :], loose=False) else None
 

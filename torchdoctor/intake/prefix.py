@@ -70,8 +70,8 @@ def split(text: str, learned: list[Shape]) -> tuple[Mark, int, int]:
     """(mark, where the text without stream tags begins, where the bare message begins)."""
     first = text[:1]
     at = 0
-    if first == " " and (found := pattern(r" +(?=\[(?:rank|default)\d)").match(text)):
-        at = found.end()  # a block that was set in as a whole
+    if first == " " and (tag := text.lstrip(" "))[:1] == "[" and pattern(r"\[(?:rank|default)\d").match(tag):
+        at = len(text) - len(tag)  # a block that was set in as a whole
     elif not learned and (first.islower() or first == " " or not first or first in "/^~<-=+*_"):
         return NO_MARK, 0, 0
     mark = Mark()

@@ -135,7 +135,7 @@ def of_line(raw: str) -> Quoted:
     """What the form of one plain line says of it."""
     head = _by_head(raw)
     text = raw.strip()[:_LONGEST]
-    if head or pattern(_HEAD).match(text) or not any(mark in text for mark in _MARKS):
+    if head or not any(mark in text for mark in _MARKS) or pattern(_HEAD).match(text):
         return head
     if _is_statement(text):
         return Quoted.SOURCE

@@ -17,7 +17,7 @@ from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.keep import shape
 from torchdoctor.intake.lines import is_prompt
 from torchdoctor.model import EventKind
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,7 +110,7 @@ def _is_end(draft: Draft) -> bool:
 
 def _refused(draft: Draft) -> bool:
     """Did argparse end the program? It does so at once, before anything else is printed."""
-    return draft.kind is EventKind.LOG and bool(pattern(_REFUSED).match(draft.raw[:300]))
+    return draft.kind is EventKind.LOG and search(_REFUSED, draft.raw[:300], ".py: error: ") is not None
 
 
 def _is_main(draft: Draft) -> bool:

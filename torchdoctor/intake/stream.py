@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from torchdoctor.intake.reader import Reader
 
 _RAISED = ("rror", "xception", "nterrupt", "otFound")
+# the debugger of VS Code, in English, Chinese or Japanese
+_STOPPED = (
+    "Exception has occurred",
+    "\u53d1\u751f\u5f02\u5e38",
+    "\u4f8b\u5916\u304c\u767a\u751f\u3057\u307e\u3057\u305f",
+)
 _SERIOUS = (None, "", "ERROR", "CRITICAL", "FATAL")  # levels at which a line is no remark
 
 
@@ -218,12 +224,8 @@ class Stream:
             return True
         if ".py:" in body and body[:1] not in " \t" and self._placed(line):
             return True
-        # the debugger of VS Code, in English, Chinese or Japanese
-        stopped = pattern(
-            r"(?:Exception has occurred|\u53d1\u751f\u5f02\u5e38"
-            r"|\u4f8b\u5916\u304c\u767a\u751f\u3057\u307e\u3057\u305f)[:\uff1a] ?([\w.]+)"
-        ).match(body)
-        if stopped is not None:
+        head = next(filter(body.startswith, _STOPPED), "")
+        if head and (stopped := pattern(r"[:\uff1a] ?([\w.]+)").match(body, len(head))) is not None:
             reader = TracebackReader(self, line, headed=True)
             reader.debugger = True
             name = stopped[1]

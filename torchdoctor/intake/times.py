@@ -54,7 +54,8 @@ def match_time(text: str, at: int) -> tuple[int, str] | None:
 def stamp(text: str) -> str | None:
     """The date and time that a line has near its beginning, as text that sorts; without zone."""
     head = text[:_HEAD_CHARS]
-    found = pattern(_STAMP).search(head) if ":" in head else None
+    dated = ":" in head and ("-" in head or "/" in head)
+    found = pattern(_STAMP).search(head) if dated else None
     return found[1] if found is not None else None
 
 

@@ -15,7 +15,7 @@ from torchdoctor.intake.skim import Skim, feed
 from torchdoctor.intake.source import IntakeError, Tally, numbered
 from torchdoctor.intake.structured import is_notebook, structured
 from torchdoctor.model import Ending, Form, Relation, Transcript, counted
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 from torchdoctor.records import Record, record, replace
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read_all(
 
 def _by_attempts(parts: list[Transcript]) -> tuple[list[Transcript], tuple[Transcript, ...]]:
     """The parts of torchelastic's last attempt, those of none among them, and each earlier one as a run."""
-    numbers = [pattern(r"[\\/]attempt_(\d{1,4})[\\/]").search(part.sources[0]) for part in parts]
+    numbers = [search(r"[\\/]attempt_(\d{1,4})[\\/]", part.sources[0], "attempt_") for part in parts]
     known = sorted({int(found[1]) for found in numbers if found})
     if len(known) < 2:
         return parts, ()

@@ -52,11 +52,11 @@ class FrameMender:
             if joined and len(held) < _PIECES:
                 self._held, self._text = [*held, (number, text)], joined
                 return []
-        if "File" in text and pattern(_BEGUN).match(text.rstrip("\r\n")):
+        if _may_begin(text) and pattern(_BEGUN).match(text.rstrip("\r\n")):
             self._held, self._text = [(number, text)], text.rstrip("\r\n")
             self._width = len(self._text)
             return held
-        if '.py", line ' in text and pattern(_CUT).match(text):
+        if '.py", line ' in text and not text[0].isspace() and pattern(_CUT).match(text):
             return [*held, (number, f'  File "{text.strip()}')]
         return [*held, (number, text)] if held else None
 
@@ -71,6 +71,12 @@ class FrameMender:
             return [(number, joined)]
         self._held, self._full = [(number, joined)], width
         return []
+
+
+def _may_begin(text: str) -> bool:
+    """Is there a frame that does not go on to its function?"""
+    _, file, rest = text.rpartition("File")
+    return bool(file) and ", in " not in rest.partition('", line ')[2].rstrip("\r\n")[:-1]
 
 
 def _grown(begun: str, text: str) -> tuple[str, bool]:

@@ -9,7 +9,7 @@ from torchdoctor.intake.elements import Draft
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.frames import PLUGIN
 from torchdoctor.model import EventKind
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import pattern, search
 
 # the functions of ComfyUI and of AUTOMATIC1111's web UI that import plug-ins, one by one
 _LOADERS = (("load_custom_node", "/nodes.py"), ("load_scripts", "/modules/scripts.py"))
@@ -163,7 +163,7 @@ def _of_plugin(draft: Draft) -> bool:
     first = draft.frames[0]
     file = first.file.replace("\\", "/")
     if first.function == "<module>":
-        return pattern(PLUGIN).search(file) is not None
+        return search(PLUGIN, file, "custom_nodes", "extensions") is not None
     return any(first.function == name and file.endswith(end) for name, end in _LOADERS)
 
 
