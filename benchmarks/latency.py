@@ -68,26 +68,26 @@ class Imports(NamedTuple):
         return " ".join(sorted(top for top in tops if not top.startswith("__editable__")))
 
 
-def imports(arguments: Sequence[str]) -> Imports:
-    """What ``python -X importtime`` says of a process of this interpreter."""
+def imports(arguments: Sequence[str], folder: str) -> Imports:
+    """What ``python -X importtime`` says of a process of this interpreter, which works in the folder."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     command = [sys.executable, "-X", "importtime", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=False)
     return Imports({name: int(cost) for cost, name in _IMPORT.findall(done.stderr)})
 
 
 def measured_imports(runs: int = 5) -> dict[str, tuple[Imports, float]]:
     """For each command what it loads, and its least import time over that of the baseline."""
     with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "train.log"
-        log.write_text(sample_traceback(), encoding="utf-8")
+        # by its name alone: a folder's may end in a number, as ranks are counted
+        Path(folder, "train.log").write_text(sample_traceback(), encoding="utf-8")
         calls = {name: ("-m", "torchdoctor", *words) for name, words in COMMANDS.items()}
         found: dict[str, Imports] = {}
         least: dict[str, int] = {}
         for run in range(runs + 1):  # the first one writes byte code and the compiled catalog
             for name, call in {"": BASELINE, **calls}.items():
-                one = found[name] = imports([str(log) if word == "{log}" else word for word in call])
+                one = found[name] = imports([word.format(log="train.log") for word in call], folder)
                 took = sum(one.cost.values())
                 least[name] = min(least.get(name, took), took) if run > 1 else took
     return {name: (found[name], least[name] / least[""]) for name in calls}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from torchdoctor.catalog import RuleSet
 from torchdoctor.engine.finding import Finding
@@ -49,7 +50,10 @@ def chains(
             return named[0]
         return ordered.index(one) < ordered.index(other)
 
-    reach = {finding.rule.id: consequences(finding.rule.id, rules) for finding in ordered}
+    @cache  # a text with one finding asks for none
+    def reach(rule_id: str) -> set[str]:
+        return consequences(rule_id, rules)
+
     inner: dict[str, set[int]] = {}
     for finding in ordered:
         behind: set[int] = set()
@@ -58,7 +62,7 @@ def chains(
         inner[finding.rule.id] = behind - finding.events()
 
     def follows(later: Finding, earlier: Finding) -> bool:
-        if later.rule.id in reach[earlier.rule.id] and not later.best.by_itself:
+        if later.rule.id in reach(earlier.rule.id) and not later.best.by_itself:
             return True
         return bool(inner[later.rule.id] & earlier.events())
 

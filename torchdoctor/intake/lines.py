@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from torchdoctor.intake.clean import clean, unescaped
 from torchdoctor.intake.elements import BEHEADED, Line
 from torchdoctor.model import EventKind
-from torchdoctor.patterns import pattern
+from torchdoctor.patterns import Words, pattern
 from torchdoctor.signal_words import BARE, ENGLISH, OF_ZSH, TELLING
 
 # One of these stands in every line that is more than a plain log line; most lines have none.
@@ -22,6 +22,7 @@ _GATE = (
     "core dump", "egal ", " trap", "collect2", "ptxas", "错误", "錯誤", "エラー", "ehler", "rreur", "шибка",
     "Violación", "Falha de seg", "セグメンテーション", "세그멘테이션", "已杀死", "已放弃", "Убито",
 )  # fmt: skip
+_telling = Words(_GATE)
 # Besides the words by which single lines are classified: what the parts of longer events hold.
 _SIGNS = (
     "raceback", 'File "', "hread ", "frame #", "above exception", "from user code", "Root Cause", ".cpp:",
@@ -206,7 +207,7 @@ def classify(line: Line) -> tuple[EventKind, str] | None:
     body, logger = line.body, line.mark.logger
     if logger == "kernel":
         return EventKind.KERNEL_LOG, "nvrm"
-    if not any(word in line.text for word in _GATE):
+    if not _telling(line.text):
         return (EventKind.CRASH, "") if _bare_signal(body) else None
     if "ssertion" in body and ("failed" in body or "FAILED" in body):
         if (

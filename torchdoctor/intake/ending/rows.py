@@ -11,6 +11,7 @@ import os
 from functools import cache
 from typing import TYPE_CHECKING
 
+from torchdoctor.patterns import Words
 from torchdoctor.records import Record, record
 
 if TYPE_CHECKING:
@@ -36,9 +37,10 @@ class Row(Record):
 
 @record(frozen=True, slots=True)
 class Table(Record):
-    """Rows that say the same."""
+    """Rows that say the same, and the words of all."""
 
     rows: tuple[Row, ...]
+    words: Words
 
     @property
     def pattern(self) -> str:
@@ -47,6 +49,8 @@ class Table(Record):
     def search(self, text: str) -> re.Match[str] | None:
         """A match of the first row that has one; a row is compiled when one of its words is in a text."""
         low = text.lower()
+        if not self.words(low):
+            return None
         for row in self.rows:
             for word in row.words:
                 if word in low:
@@ -73,7 +77,10 @@ def _read() -> dict[str, Table]:
             for name, text in _PLACEHOLDERS:
                 pattern = pattern.replace(name, text)
             found.setdefault(table, []).append(Row(tuple(words.split()), pattern, by, case))
-    return {name: Table(tuple(rows)) for name, rows in found.items()}
+    return {
+        name: Table(tuple(rows), Words(word for row in rows for word in row.words))
+        for name, rows in found.items()
+    }
 
 
 _TABLES = _read()
