@@ -2,9 +2,9 @@
 
     python benchmarks/startup.py [--runs 21] [--file LOG] [--check]
 
-Whole processes, alternating; the quickest run of each, since a busy machine never improves one, and its ratio
-to that of the baseline. Then what each part costs inside one process. With ``--check`` the exit code is 1 when
-a bound is exceeded. It measures the torchdoctor that its interpreter has installed.
+Whole processes, alternating; the quickest run of each, since a busy machine never improves one, and its
+ratio to that of the baseline. Then what each part costs inside one process. With ``--check`` the exit code
+is 1 when a bound is exceeded. It measures the torchdoctor that its interpreter has installed.
 """
 
 from __future__ import annotations

@@ -108,6 +108,7 @@ def test_the_rank_of_a_c10d_line_is_taken_and_its_tag_stays() -> None:
     old = "[E ProcessGroupNCCL.cpp:719] [Rank 4] Watchdog caught collective operation timeout"
     assert split(old, [])[0].rank == 4
     assert split("[E915 08:23:10.411 a.cpp:1] x", [])[0].time == "--09-15T08:23:10.411"
+    assert split("[rank2]:[W104 07:05:28.6 compiler_depend.ts:83] Warning: x", [])[0].level == "WARNING"
 
 
 def test_times() -> None:

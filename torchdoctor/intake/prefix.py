@@ -56,8 +56,8 @@ _GLOG = (
     r"(?P<where>[\w./-]{1,160}):\d+\] ?(?P<id>\[\d+/\d+(?:_\d+)?\] ?)?(?:\[__\w{1,40}\] ?)?"
 )
 _C10D = (
-    r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?(?P<where>[\w./-]{1,80}\.(?:cpp"
-    r"|hpp|cc|cu|h)):\d+\]"
+    r"\[(?P<lvl>[EWIF])(?P<md>\d{3,4})?(?: (?P<clock>\d\d:\d\d:\d\d\.\d+))? ?"
+    r"(?P<where>[\w./-]{1,80}\.(?:cpp|hpp|cc|cu|h|ts)):\d+\]"  # torch_npu's are all in compiler_depend.ts
 )
 # TorchServe hands on what its workers print: [INFO ] W-9000-model_1.0-stdout MODEL_LOG - line
 _TORCHSERVE = r" \[[A-Z]{4,5} ?\] (?P<worker>W-\d{1,6}-[\w.-]{1,80})-std(?:out|err) [\w.]{1,60} - ?"
