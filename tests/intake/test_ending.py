@@ -37,7 +37,8 @@ def test_goodness(text: str, value: int) -> None:
      ("\u274c Error while saving the model: disk full", True), ("An unexpected error occurred", True),
      ("Error in epoch 3: 0.331", False), ("Error handling: enabled", False), ("mean error 0.2", False),
      ("Error during validation: 2.1e-3", False), (f"Failed requests:{' ' * 25}0{' ' * 9}", False),
-     (f"Failed requests:{' ' * 25}3{' ' * 9}", True), ("   0 tests completed and failed residual checks,", False),
+     (f"Failed requests:{' ' * 25}3{' ' * 9}", True),
+     ("   0 tests completed and failed residual checks,", False),
      ("  12 tests completed and failed residual checks,", True),
      ("  0%|          | 0/15 [00:00<?, ?it/s]wandb: ERROR Error while calling W&B API: no run", False)],
 )  # fmt: skip
