@@ -56,12 +56,17 @@ def only_warned(finding: Finding) -> bool:
     )
 
 
+_WARNED = ("WARNING", "WARN", "INFO")
+
+
 def got_over(finding: Finding, strange: list[Event], transcript: Transcript) -> bool:
     """Did the run train on after the warnings that alone say it, before what no rule knows (``strange``)?"""
     first = min((event.id for event in strange), default=0)
     last = max(item.event.id for item in finding.occurrences)
     if last >= first or not only_warned(finding):
         return False
+    if all(item.event.kind is EventKind.LOG and item.event.level in _WARNED for item in finding.occurrences):
+        return True
     between = (event for event in transcript.events[last + 1 : first] if event.kind is EventKind.LOG)
     return sum(is_step(event.text) for event in between) >= 2
 
