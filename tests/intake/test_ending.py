@@ -40,6 +40,8 @@ def test_goodness(text: str, value: int) -> None:
      (f"Failed requests:{' ' * 25}3{' ' * 9}", True),
      ("   0 tests completed and failed residual checks,", False),
      ("  12 tests completed and failed residual checks,", True),
+     ("#23 4.086 [build] Failed: No packages failed.", False), ("[build] Failed: one package failed.", True),
+     ("#9 10.51   [extract] own/include/own/exception.cuh", False), ("own/exception.cuh failed", True),
      ("  0%|          | 0/15 [00:00<?, ?it/s]wandb: ERROR Error while calling W&B API: no run", False)],
 )  # fmt: skip
 def test_what_a_program_prints_of_an_error_that_it_caught(line: str, bad: bool) -> None:

@@ -99,7 +99,7 @@ def _of_hub(event: Event, transcript: Transcript) -> Iterator[Found]:
     An empty line stands in the message of huggingface_hub, and what is behind it may be lines of its own.
     """
     named = f"{event.type} {event.text}"
-    if not event.frames and "lient Error" not in event.text and "huggingface" not in named:
+    if not event.frames and not any(word in named for word in ("lient Error", "huggingface", "gated repo")):
         return
     chain = [event]
     for later in transcript.events[event.id + 1 : event.id + _NEAR]:
