@@ -115,6 +115,8 @@ def test_times() -> None:
     assert match_time("19-04-22 20:35:30.702 - x", 0) == (21, "2019-04-22T20:35:30.702")
     assert match_time("x 12:41:07] y", 2) == (10, "12:41:07")
     assert match_time("12:41", 0) is None
+    assert match_time("[2024-04-23 22:31] got prompt", 1) == (17, "2024-04-23T22:31")
+    assert match_time("2024-04-23 22:31 x", 0) is None
     assert match_time("2024-05", 0) is None
     assert kernel_time("Sun Apr 16 11:02:40 2023") == "2023-04-16T11:02:40"
     assert kernel_time("四 3月 20 21:01:25 2025") == "2025-03-20T21:01:25"

@@ -53,7 +53,7 @@ def _is_remark(event: Event, transcript: Transcript) -> bool:
     if event.kind is EventKind.WARNING or level.strip().upper() in _REMARKS:
         return True
     plain = event.kind is EventKind.LOG or (event.kind is EventKind.EXCEPTION and not event.headed)
-    if not plain or event.level is not None:
+    if not plain or (event.level is not None and event.kind is not EventKind.LOG):
         return False
     if steps_after(event, transcript) >= _STEPS:
         return True

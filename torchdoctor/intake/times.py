@@ -7,7 +7,10 @@ from torchdoctor.patterns import pattern
 _NAMES = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 MONTHS = {name: number for number, name in enumerate(_NAMES, 1)}
 _CLOCK = r"(\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)"
-_FULL = rf"(\d{{4}})[-/](\d\d)[-/](\d\d)(?:[T _]|, ){_CLOCK}(?: ?(Z|[+-]\d\d:?\d\d))?"
+_FULL = (
+    r"(\d{4})[-/](\d\d)[-/](\d\d)(?:[T _]|, )"
+    r"(\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?|(?=\] )))(?: ?(Z|[+-]\d\d:?\d\d))?"  # ComfyUI-Manager's: no seconds
+)
 _AMERICAN = rf"(\d\d)/(\d\d)/(\d{{4}}) {_CLOCK}(?: [AP]M)?"
 _SHORT_YEAR = rf"(\d\d)[-/](\d\d)[-/](\d\d) {_CLOCK}"
 _NO_YEAR = rf"(\d\d)[-/](\d\d) {_CLOCK}"

@@ -263,6 +263,8 @@ def came_later(drafts: list[Draft], index: int) -> bool:
     above = drafts[index - 1] if index else drafts[index]
     if _by_library(above) and drafts[index].line - above.end_line <= 2 and caught(drafts, index - 1):
         return True  # what the library says beside its traceback
+    if _left_out(drafts, index):
+        return True
     if not any(rows.AGAIN.search(draft.text()[:400]) for draft in drafts[index : index + 3]):
         return False
     return any("100%" in draft.raw[:400] for draft in drafts[index + 1 : index + 40])
@@ -280,6 +282,20 @@ def _refused(drafts: list[Draft], index: int) -> bool:
         if draft.kind is not EventKind.EXCEPTION:
             return False
     return False
+
+
+_DETAIL = r"(?:\[[\d :,.-]{8,30}\] )?\s*[*-] \S"
+
+
+def _left_out(drafts: list[Draft], index: int) -> bool:
+    """Does the program say below the details in a list that it leaves this out, and do the rest?"""
+    failed = drafts[index]
+    below = [one for one in drafts[index + 1 : index + _MOST] if one.stream == failed.stream]
+    details = sum(1 for _ in takewhile(lambda one: pattern(_DETAIL).match(one.raw), below))
+    behind = below[details:]
+    if not details or not behind or not rows.AROUND.search(behind[0].text()[:_MOST]):
+        return False
+    return any(goodness(one.text()) for one in behind[1:])
 
 
 def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
