@@ -63,6 +63,7 @@ _C10D = (
 _TORCHSERVE = r" \[[A-Z]{4,5} ?\] (?P<worker>W-\d{1,6}-[\w.-]{1,80})-std(?:out|err) [\w.]{1,60} - ?"
 _IN_RECORD = ("[rank", "[default", "[E ", "[W ", "#")  # what stands behind the prefix of a logger
 _BRACKET_LEVEL = rf"\[(?P<level>{_LEVEL})(?P<rest>[|:][^\]]{{0,80}})?\]\s*(?:[-:]\s+)?"
+_RANK = r"\[(?:rank|default)\d"
 _SHORT_RECORD = rf"\[?(?P<level>{_LEVEL})(?:\]|(?=[ :|]))"
 
 
@@ -70,8 +71,8 @@ def split(text: str, learned: list[Shape]) -> tuple[Mark, int, int]:
     """(mark, where the text without stream tags begins, where the bare message begins)."""
     first = text[:1]
     at = 0
-    if first == " " and (tag := text.lstrip(" "))[:1] == "[" and pattern(r"\[(?:rank|default)\d").match(tag):
-        at = len(text) - len(tag)  # a block that was set in as a whole
+    if first == " " and (inner := text.lstrip(" "))[:1] == "[" and pattern(_RANK).match(inner):
+        at = len(text) - len(inner)  # a block that was set in as a whole
     elif not learned and (first.islower() or first == " " or not first or first in "/^~<-=+*_"):
         return NO_MARK, 0, 0
     mark = Mark()

@@ -224,8 +224,8 @@ class Stream:
             return True
         if ".py:" in body and body[:1] not in " \t" and self._placed(line):
             return True
-        head = next(filter(body.startswith, _STOPPED), "")
-        if head and (stopped := pattern(r"[:\uff1a] ?([\w.]+)").match(body, len(head))) is not None:
+        halt = next(filter(body.startswith, _STOPPED), "")
+        if halt and (stopped := pattern(r"[:\uff1a] ?([\w.]+)").match(body, len(halt))) is not None:
             reader = TracebackReader(self, line, headed=True)
             reader.debugger = True
             name = stopped[1]
