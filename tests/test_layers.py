@@ -19,6 +19,7 @@ MAX_FUNCTION = 60
 LONG_MODULES = {
     "torchdoctor/probes/names.py": "one table: every fact with its meaning",
     "torchdoctor/extract/context.py": "for a third one table: what shows each of the surroundings",
+    "torchdoctor/intake/frames.py": "for a third tables: whose code a path is",
     "torchdoctor/model.py": "the types that every part speaks in",
 }
 # functions that are longer; the list only shrinks

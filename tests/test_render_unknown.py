@@ -201,6 +201,22 @@ def test_no_debugger_for_one_rank_of_many() -> None:
     assert step == "Print the variables that turn.py:3 uses, just before it, on rank 2."
 
 
+def test_where_a_debugger_of_the_command_does_not_stop_it_is_not_named() -> None:
+    """What a function caught and printed, or a child process raised, ends no command."""
+    frame = Frame("/w/turn.py", 3, "turn")
+    step = next_step(Suspect("ValueError", "no turn", None, frame, Evidence("no turn", line=3), caught=True))
+    assert step == "Print the variables that turn.py:3 uses, just before it."
+
+
+def test_a_weight_that_a_checkpoint_lacks_is_no_fault_of_the_class_in_its_config() -> None:
+    made = Reading(ReadingKind.RAISED_INSIDE, "knobs", "get_weight", problem="checkpoint", place="gqa.py:651")
+    frame = Frame("/env/lib/python3.12/site-packages/knobs/gqa.py", 651, "get_weight", package="knobs")
+    weight = "'layers.5.v_proj.weight'"
+    step = next_step(Suspect("KeyError", weight, None, frame, Evidence(weight, line=9), reading=made))
+    assert step.startswith("Take a model that knobs supports")
+    assert "layers.5.v_proj.weight, which this checkpoint does not hold" in step
+
+
 def test_at_a_prompt_the_debugger_looks_back() -> None:
     item = Suspect(
         "RuntimeError", "refused", None, Frame("<stdin>", 1, "<module>"), Evidence("refused", line=3)

@@ -392,7 +392,8 @@ class Suspect(Record):
     ``resembles`` lists at most three rules, the nearest first. ``system`` is the one that the text shows,
     ``asks`` the sentence by which the message itself tells what to do, and ``setting`` the option, variable
     or parameter that it is about, ``choices`` the values that this may have; ``host`` is the only machine of
-    several that does not have a file.
+    several that does not have a file. ``caught``: its stack does not begin where a program is started, so a
+    function caught and printed it, or another process or thread raised it.
     """
 
     type: str | None
@@ -407,6 +408,7 @@ class Suspect(Record):
     setting: str | None = None
     choices: tuple[str, ...] = ()
     host: str | None = None
+    caught: bool = False
 
 
 ONLY_RANK = "the only rank that the text names"

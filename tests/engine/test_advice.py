@@ -904,6 +904,41 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # what the compiler said is lost, and torch's load() left what ninja builds from
+        "Emitting ninja build file /home/u/.cache/torch_extensions/py312_cu118/cpu_adam/build.ninja...\n"
+        "Building extension module cpu_adam...\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/env/lib/python3.12/site-packages/torch/utils/cpp_extension.py", line 2121, in _run_ninja_build\n'
+        "    raise RuntimeError(message) from e\n"
+        "RuntimeError: Error building extension 'cpu_adam'",
+        "Run this build alone, and correct the first error that it prints",
+        "train.py",
+    ),
+    (  # of which extension is not told
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/env/lib/python3.12/site-packages/torch/utils/cpp_extension.py", line 2121, in _run_ninja_build\n'
+        "    raise RuntimeError(message) from e\n"
+        "RuntimeError: Error building extension 'cpu_adam'\n"
+        "Loading /home/u/.cache/torch_extensions/py312_cu118 failed",
+        "Correct the first error of the first failed command; run it with one job",
+        "srun",
+    ),
+    (  # the hook runs where the engine does, on a node or on the reader's host
+        "  Warning  Failed  3s (x3 over 45s)  kubelet  Error: failed to create containerd task: OCI runtime create "
+        "failed: runc create failed: error during container init: error running hook #0: stderr: Auto-detected mode "
+        "as 'legacy'\n"
+        "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared "
+        "object file: no such file or directory: unknown",
+        "Give the node NVIDIA's driver with its libraries, if nvidia-smi fails on it",
+        "Docker",
+    ),
+    (
+        "docker: Error response from daemon: failed to create shim task: OCI runtime create failed: stderr: "
+        "nvidia-container-cli: initialization error: load library failed: libnvidia-ml.so.1: cannot open shared "
+        "object file: no such file or directory: unknown.",
+        "Take the host's own Docker Engine, if nvidia-smi works on the host",
+        "modprobe",
+    ),
     (  # programs that take documents or pictures, and make the tensors themselves
         "Traceback (most recent call last):\n"
         '  File "/srv/env/lib/python3.12/site-packages/docling/models/easyocr_model.py", line 67, in __call__\n'

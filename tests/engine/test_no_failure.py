@@ -54,3 +54,21 @@ def test_a_run_without_an_end_earns_none(rules: RuleSet) -> None:
     report = _report("epoch 1 loss 0.4\nepoch 2 loss 0.3\n", rules)
     assert (report.outcome, report.open_end) == (Outcome.NO_FAILURE, True)
     assert not _report("| NVIDIA-SMI 550.54 |\n", rules).open_end
+
+
+def test_what_python_ignores_in_a_destructor_follows_from_the_failure(rules: RuleSet) -> None:
+    library = "/env/lib/python3.12/site-packages/deepspeed/ops/adam/cpu_adam.py"
+    text = (
+        "[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/env/lib/python3.12/site-packages/torch/utils/cpp_extension.py", line 21, in run\n'
+        "[rank1]:     raise RuntimeError(message) from e\n"
+        "[rank1]: RuntimeError: Error building extension 'cpu_adam'\n"
+        "Exception ignored in: <function DeepSpeedCPUAdam.__del__ at 0x155470f83880>\n"
+        f'Traceback (most recent call last):\n  File "{library}", line 102, in __del__\n'
+        "    self.ds_opt_adam.destroy_adam(self.opt_id)\n"
+        "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'\n"
+        "srun: error: node44: task 1: Exited with exit code 1\n"
+    )
+    report = _report(text, rules)
+    assert report.diagnoses[0].rule == "extension-compile-failed"
+    assert not [note for note in report.notes if "line 9" in note]

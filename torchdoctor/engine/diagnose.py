@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchdoctor.catalog import RuleSet
@@ -143,7 +144,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
     notes.extend(unbuilt.values())
-    notes.extend(note(finding, _gone_by(finding, transcript)) for finding in findings if finding.recovered)
+    notes.extend(_of_what_was_got_over(findings, transcript, failed))
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
     gone_by, open_end = ([], []) if failed else _without_failure(transcript, met)
@@ -195,6 +196,15 @@ def _without_unbuilt(live: list[Finding], transcript: Transcript) -> tuple[list[
 
     live, apart = without_unbuilt(live, transcript)
     return live, {number: note(finding, WHY) for finding in apart for number in finding.events()}
+
+
+def _of_what_was_got_over(findings: list[Finding], transcript: Transcript, failed: bool) -> Iterator[str]:
+    """A note each; of a run that failed none of what Python ignored in a destructor, which follows."""
+    from torchdoctor.engine.no_failure import is_ignored
+
+    for one in findings:
+        if one.recovered and not (failed and all(is_ignored(i.event, transcript) for i in one.occurrences)):
+            yield note(one, _gone_by(one, transcript))
 
 
 def _gone_by(finding: Finding, transcript: Transcript) -> str:

@@ -40,8 +40,13 @@ def _is_caught(event: Event, transcript: Transcript) -> bool:
     of_python = any(frame.file.endswith(".py") for frame in event.frames)
     if event.kind is not EventKind.EXCEPTION or not event.headed or not of_python or event.type is None:
         return False
-    ignored = event.id > 0 and transcript.events[event.id - 1].text.startswith("Exception ignored ")
-    return event.recovered and not event.quoted and not ignored and event is not transcript.events[-1]
+    kept = event.recovered and not event.quoted and not is_ignored(event, transcript)
+    return kept and event is not transcript.events[-1]
+
+
+def is_ignored(event: Event, transcript: Transcript) -> bool:
+    """Does Python say above it that it ignored it, as it does in a destructor?"""
+    return event.id > 0 and transcript.events[event.id - 1].text.startswith("Exception ignored ")
 
 
 def got_over(events: list[Event]) -> list[str]:

@@ -118,6 +118,10 @@ def raised(kind: str, text: str, stack: Event) -> Reading | None:
     return _named(event) or inside(event)
 
 
+# the weights that were read, asked for one by its name, and not the parameters of the model
+_OF_CHECKPOINT = r"(?:state_dict|checkpoint|ckpt|weights)\w{0,20}\["
+
+
 def inside(event: Event) -> Reading | None:
     """Where a package raised it, with no code but packages' in the stack: a server's worker, a build.
 
@@ -136,7 +140,9 @@ def inside(event: Event) -> Reading | None:
     if not owner:
         return None
     name = frame.function if frame.function[:1] != "<" else None
-    return Reading(ReadingKind.RAISED_INSIDE, owner, name, place=frame.place())
+    asked = event.type == "KeyError" and pattern(_OF_CHECKPOINT).search(frame.code) is not None
+    problem = "checkpoint" if asked else None
+    return Reading(ReadingKind.RAISED_INSIDE, owner, name, problem=problem, place=frame.place())
 
 
 def _imported(event: Event) -> Reading | None:

@@ -47,6 +47,7 @@ FACTS: dict[str, str] = {
     "with the bounds, or an address; else build.package",
     "build.ready_wheel": "str: address of the ready wheel that setup.py looks for before it compiles",
     "build.extension_folder": "str: folder below ~/.cache/torch_extensions that an extension is built in",
+    "build.ninja_folder": "str: where the build.ninja of the one extension is that load() did not build",
     "build.unpacked": "str: what pip fetched to build (a name, a repository); absent for the reader's folder",
     "build.isolated": "bool: torch itself lies in the environment that pip or uv made for the build alone",
     "build.own_file": "str: build.first_error_file, unless it is a header of an installed package",
@@ -339,10 +340,9 @@ def _facts(transcript: Transcript) -> tuple[Fact, ...]:
     if error is None:
         if (place := _not_built(transcript)) is not None:
             return *_untold(place, transcript), Fact.known("build.consumer", "extension", place)
-        built = any("'ninja', " in event.text for event in transcript.events)  # its words are lost
         if (last := _last_word(transcript)) is not None:
             return *_untold(last[0], transcript), Fact.known("build.consumer", last[1], last[0])
-        return _untold("text", transcript) if built else ()
+        return _untold("text", transcript) if build_setting.words_lost(transcript) else ()
     kind, named = _kind(error.text)
     standard = standard_asked_for(transcript, error.event)
     if kind == "code" and standard is not None and lacks_name_of_std(error.text, standard):

@@ -38,6 +38,9 @@ _GIVEN_UP = (
 )
 # ~/.cache/torch_extensions/py310_cu118/NAME
 _EXTENSION = r"/\.cache/torch_extensions/(py\d{2,3}_\w{1,10}/[\w.-]{1,80})(?=[/\s'\"]|$)"
+# torch's load(), where it writes what ninja is to build, and which extension it could not
+_NINJA_FILE = r"Emitting ninja build file (?P<folder>/[\w./@+-]{1,300}/(?P<name>[\w.-]{1,80}))/build\.ninja"
+_NOT_LOADED = r"Error building extension '(?P<name>[\w.-]{1,80})'"
 # flash-attn's setup.py, and those that were made after it
 _WHEEL = r"(?i)\bwheel URL:?\s{1,3}(https://[^\s'\"<>]{1,300}\.whl)\b"
 
@@ -52,6 +55,7 @@ def facts(transcript: Transcript) -> tuple[Fact, ...]:
         "requirement": _requirement(transcript) or name,
         "ready_wheel": _ready_wheel(transcript),
         "extension_folder": _extension_folder(transcript),
+        "ninja_folder": _ninja_folder(transcript),
     }
     return tuple(Fact.known(f"build.{key}", value, place) for key, value in told.items() if value)
 
@@ -113,6 +117,18 @@ def _extension_folder(transcript: Transcript) -> str:
         for match in pattern(_EXTENSION).finditer(event.text[:4_000])
     }
     return found.pop() if len(found) == 1 else ""
+
+
+def _ninja_folder(transcript: Transcript) -> str:
+    """The folder in which torch's load() built the one extension that failed; "" where it is not told."""
+    folders: dict[str, str] = {}
+    failed: set[str] = set()
+    for event in transcript.events:
+        if "Emitting ninja" in event.text:
+            folders.update((one["name"], one["folder"]) for one in pattern(_NINJA_FILE).finditer(event.text))
+        elif "Error building ext" in event.text:
+            failed.update(pattern(_NOT_LOADED).findall(event.text[:4_000]))
+    return folders.get(failed.pop(), "") if len(failed) == 1 else ""
 
 
 def _ready_wheel(transcript: Transcript) -> str:

@@ -177,3 +177,9 @@ def own_includer(error: int, transcript: Transcript) -> str:
         elif (found := pattern(_FROM).search(line)) is not None and chain:
             chain.insert(0, found[1])  # gcc names the nearest first
     return next((file for file in reversed(chain) if not is_installed(file)), "")
+
+
+def words_lost(transcript: Transcript) -> bool:
+    """Did a build of torch's fail, although no compiler speaks in the text?"""
+    marks = ("'ninja', ", "Error building extension '")
+    return any(mark in event.text for event in transcript.events for mark in marks)

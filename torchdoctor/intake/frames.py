@@ -6,6 +6,7 @@ import functools
 import re
 import sys
 
+from torchdoctor.context_tags import SERVERS
 from torchdoctor.model import Frame
 
 # First parts of paths inside torch: they tell a source build, or a folder that is not called site-packages.
@@ -273,7 +274,7 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
         frames = [_of(frame, "python") if frame.file == "<string>" else frame for frame in frames]
     if any(part in frame.file for frame in frames for part in _TORCH_BUILD):
         frames = [_of(frame, "torch") if frame.file.endswith("setup.py") else frame for frame in frames]
-    frames = _beside_torch(_of_a_clone(frames))
+    frames = _of_a_plugin(_beside_torch(_of_a_clone(frames)))
     if not short and not any(
         frame.package == "PyInstaller" or frame.file.startswith(("torch/", "torch\\")) for frame in frames
     ):
@@ -318,6 +319,18 @@ def _of_a_clone(frames: list[Frame]) -> list[Frame]:
         _of(one, name) if not one.package and one.file.replace("\\", "/").startswith(f"{root}/") else one
         for one in frames
     ]
+
+
+def _of_a_plugin(frames: list[Frame]) -> list[Frame]:
+    """The frames, with those of a server's plug-in as such: it bears the name of the server, which calls it.
+
+    ``vllm_neuron`` below frames of vllm: a program of the user's own would stand above them.
+    """
+    host = next((frame.package for frame in frames if frame.package != "python"), "")
+    if host not in SERVERS:
+        return frames
+    named = [None if one.package else re.search(rf"/({host}_\w+)/", one.file) for one in frames]
+    return [_of(one, name[1]) if name else one for one, name in zip(frames, named, strict=True)]
 
 
 def _beside_torch(frames: list[Frame]) -> list[Frame]:

@@ -250,6 +250,26 @@ def _cuda_step(item: Reading) -> str:
     )
 
 
+def _of_weight(item: Suspect, owner: str) -> str:
+    """Which of two does not fit, the weights or the class of a model; "" where it is about neither."""
+    read = item.reading
+    weight = re.fullmatch(_WEIGHT, item.message.strip()[:300])
+    if weight is None or read is None:
+        return ""
+    if read.problem == "checkpoint":
+        return (
+            f"Take a model that {read.owner} supports (`architectures` in its config.json), or update "
+            f"{read.owner}: its code reads {weight[1]}, which this checkpoint does not hold."
+        )
+    if "load" not in (read.function or ""):
+        return ""
+    return (
+        "Compare `architectures` in the config.json of the model that was loading with its weights: the "
+        f"class named there has no {weight[1]}. Name the one made for them, or update {owner}, which may "
+        "lack it."
+    )
+
+
 def _of_package(item: Suspect, owner: str) -> str:
     """What a reader can change where a package's own code raised it."""
     read = item.reading
@@ -264,13 +284,8 @@ def _of_package(item: Suspect, owner: str) -> str:
             f"Look at the rows of the data set{by}: print their values and types, and drop or correct those "
             f"that are empty or that {read.owner} does not take."
         )
-    weight = re.fullmatch(_WEIGHT, item.message.strip()[:300])
-    if weight is not None and read is not None and "load" in (read.function or ""):
-        return (
-            "Compare `architectures` in the config.json of the model that was loading with its weights: the "
-            f"class named there has no {weight[1]}. Name the one made for them, or update {owner}, which may "
-            "lack it."
-        )
+    if step := _of_weight(item, owner):
+        return step
     if not item.message and (item.type or "").endswith("NotImplementedError"):
         name = read.function if read is not None and read.function else owner
         return (
@@ -347,7 +362,7 @@ def _of_exception(item: Suspect) -> str:
         )
     if frame.file == "<string>":
         return "Put the program into a file and start that: Python then shows the lines that it calls."
-    if item.rank is not None:
+    if item.rank is not None or item.caught:  # where a debugger of the command does not stop
         return f"Print the variables that {at} uses, just before it{on_rank}."
     return (
         "Start the same command with `python -m pdb -c continue` in place of python: it stops where that is "
