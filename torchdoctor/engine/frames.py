@@ -141,9 +141,13 @@ def _of_installer(event: Event) -> bool:
 
 
 def _package(events: list[Event], transcript: Transcript) -> Frame | None:
-    """Of the outermost third-party package the innermost frame: the line that called what failed."""
+    """Of the outermost third-party package the innermost frame: the line that called what failed.
+
+    In the process that it happened in: another one that hands the exception on only raises it once more.
+    """
     members = list(related(events[0], transcript))
-    for member in (*reversed(list(outers(members, transcript))), *members):
+    inside = {member.id for member in members}
+    for member in (*reversed(_of_process(list(outers(members, transcript)), inside)), *members):
         outermost = next((frame for frame in member.frames if frame.package not in _PLUMBING), None)
         if outermost is not None:
             return next(frame for frame in reversed(member.frames) if frame.package == outermost.package)
@@ -151,6 +155,16 @@ def _package(events: list[Event], transcript: Transcript) -> Frame | None:
 
 
 _SOURCES: tuple[Source, ...] = (_scripted, _raised, _around, _nearby, _shown, _package)
+
+
+def _of_process(around: list[Event], inside: set[int]) -> list[Event]:
+    """Of the events that refer to those ``inside``, the nearest first, those that wrap no other process's."""
+    kept: list[Event] = []
+    for event in around:
+        if any(one.event in inside and one.kind is not RelationKind.WRAPS for one in event.relations):
+            kept.append(event)
+            inside = inside | {event.id}
+    return kept
 
 
 def own_frame(event: Event, transcript: Transcript) -> Frame | None:

@@ -25,10 +25,12 @@ def select(
     """
     notes: list[str] = []
     by_hand = any(head.rule.id == INTERRUPTED for head, _ in found)
+    over = ended([head for head, _ in found], strange, transcript)
+    beside = [_beside_the_end(chain, transcript, over, by_hand) for chain in found]
     causes = [
         chain
-        for chain in found
-        if chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
+        for chain, why in zip(found, beside, strict=True)
+        if not why and chain[0].role is Role.CAUSE and chain[0].rule.severity is Severity.FATAL
         if not by_hand or not is_context(chain[0], transcript)
     ]
     # a failure no rule knows explains consequences and warnings better than they explain it; that of the rank
@@ -38,12 +40,9 @@ def select(
         or (alone is not None and all(_is_of_others(head, alone) for head, _ in causes))
     )
     failure = suspect.has_failure(transcript)
-    over = ended([head for head, _ in found], strange, transcript)
     kept: list[Chain] = []
-    for chain in found:
-        why = _beside_the_end(chain, transcript, over, by_hand) or _why_not(
-            chain[0], transcript, strange, bool(causes), unknown_cause, failure
-        )
+    for chain, aside in zip(found, beside, strict=True):
+        why = aside or _why_not(chain[0], transcript, strange, bool(causes), unknown_cause, failure)
         if why:
             notes.append(note(chain[0], why))
             continue

@@ -52,6 +52,8 @@ _VALUE = (
 )
 # of an out-of-memory error, from torch 1.10 to the newest release
 _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
+# Rust: the fields that tracing puts behind a text of many lines, and what main() returned
+_RUST = r" (?:[a-z_]\w*=\S+ ?)+$|Error: [A-Z]\w*$"
 _PROCESS_ENDED = r"returned non-zero exit status \d+\.$|died with <Signals\.\w+: \d+>\.$"  # of subprocess
 _PICTURES = "\U0001f000"  # no message goes on with one, and many programs begin their own lines so
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
@@ -117,6 +119,8 @@ class Message:
             if self.cpp <= CPP_FRAMES:
                 self._add(line)
             return True
+        if self.draft.headed and not ends_open(self.draft) and pattern(_RUST).match(body) is not None:
+            return False  # a Rust launcher quoted it
         if stripped.startswith('File "') and ", in " not in stripped and not self.quotes_code():
             return False  # where Python could not read a file: the head of another exception
         indent = len(body) - len(body.lstrip())
