@@ -904,6 +904,30 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # its own GPU code is not in the library: no CUDA of the system is loaded instead
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/serve.py", line 2, in <module>\n    import ep_ops\n'
+        "ImportError: /srv/env/lib/python3.12/site-packages/ep_ops_cpp.cpython-312-x86_64-linux-gnu.so: undefined "
+        "symbol: __cudaRegisterLinkedBinary_52358193_10_runtime_cu_a457eb97",
+        "Build the extension with a device link: dlink=True",
+        "LD_LIBRARY_PATH",
+    ),
+    (
+        "Could not load bitsandbytes native library: /srv/env/lib/python3.10/site-packages/bitsandbytes/"
+        "libbitsandbytes_rocm63.so: undefined symbol: _Z36__device_stub__kScaleI12hip_bfloat16Li2EEvPT_fi\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.10/site-packages/bitsandbytes/cextension.py", line 107, in <module>\n'
+        "    lib = get_native_library()\n"
+        "OSError: /srv/env/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_rocm63.so: undefined symbol: "
+        "_Z36__device_stub__kScaleI12hip_bfloat16Li2EEvPT_fi\n\n"
+        "Trying a simple check anyway, but this will likely fail...\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.10/site-packages/bitsandbytes/diagnostics/main.py", line 37, in sanity_check\n'
+        "    p1 = p.data.sum().item()\n"
+        "RuntimeError: HIP error: invalid device function\n",
+        "Replace this bitsandbytes, a defective build",
+        "LD_LIBRARY_PATH",
+    ),
     (  # torch for ROCm says CUDA; what a destructor warns of at the end is not the failure
         "Traceback (most recent call last):\n"
         '  File "/srv/own/fit.py", line 61, in <module>\n    total += loss.item()\n'
@@ -3399,6 +3423,19 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
 def test_what_is_warned_of_on_the_way_out_is_no_main_evidence(rules: RuleSet) -> None:
     text = next(text for text, *_ in BY_VALUE if "(function destroyEvent)" in text)
     assert first(text, rules).evidence[0].text.startswith("torch.AcceleratorError: ")
+
+
+def test_the_head_of_the_next_run_is_no_part_of_a_message(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/audit.py", line 479, in <module>\n    for result in model(images):\n'
+        '  File "/srv/env/lib/python3.10/site-packages/rowmaker/run.py", line 15, in run\n'
+        "    assert im.shape == s, f'input size {im.shape} not equal to {s}'\n"
+        "AssertionError: input size (219, 3) not equal to (1, 3)\n"
+        "========== Settings of run 2 ==========\nweights=/srv/own/int8.engine\n"
+    )
+    event = read_text(text).events[0]
+    assert event.text == "input size (219, 3) not equal to (1, 3)"
 
 
 def test_a_line_to_make_sure_bears_the_readers_own_names(rules: RuleSet) -> None:
