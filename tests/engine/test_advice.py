@@ -939,6 +939,61 @@ BY_VALUE = [
         "Take the host's own Docker Engine, if nvidia-smi works on the host",
         "modprobe",
     ),
+    (  # its own GPU code is not in the library: no CUDA of the system is loaded instead
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/serve.py", line 2, in <module>\n    import ep_ops\n'
+        "ImportError: /srv/env/lib/python3.12/site-packages/ep_ops_cpp.cpython-312-x86_64-linux-gnu.so: undefined "
+        "symbol: __cudaRegisterLinkedBinary_52358193_10_runtime_cu_a457eb97",
+        "Build the extension with a device link: dlink=True",
+        "LD_LIBRARY_PATH",
+    ),
+    (
+        "Could not load bitsandbytes native library: /srv/env/lib/python3.10/site-packages/bitsandbytes/"
+        "libbitsandbytes_rocm63.so: undefined symbol: _Z36__device_stub__kScaleI12hip_bfloat16Li2EEvPT_fi\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.10/site-packages/bitsandbytes/cextension.py", line 107, in <module>\n'
+        "    lib = get_native_library()\n"
+        "OSError: /srv/env/lib/python3.10/site-packages/bitsandbytes/libbitsandbytes_rocm63.so: undefined symbol: "
+        "_Z36__device_stub__kScaleI12hip_bfloat16Li2EEvPT_fi\n\n"
+        "Trying a simple check anyway, but this will likely fail...\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.10/site-packages/bitsandbytes/diagnostics/main.py", line 37, in sanity_check\n'
+        "    p1 = p.data.sum().item()\n"
+        "RuntimeError: HIP error: invalid device function\n",
+        "Replace this bitsandbytes, a defective build",
+        "LD_LIBRARY_PATH",
+    ),
+    (  # torch for ROCm says CUDA; what a destructor warns of at the end is not the failure
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/fit.py", line 61, in <module>\n    total += loss.item()\n'
+        "torch.AcceleratorError: CUDA error: unspecified launch failure\n"
+        "Search for `hipErrorLaunchFailure' in https://rocm.docs.amd.com/projects/HIP/en/latest/index.html for "
+        "more information.\nFor debugging consider passing AMD_SERIALIZE_KERNEL=3\n"
+        "[rank0]:[W302 11:02:07.105267901 HIPGuardImpl.h:120] Warning: CUDA warning: unspecified launch failure "
+        "(function destroyEvent)",
+        "Make every launch wait: the traceback then ends at the call that failed.",
+        "xid",
+    ),
+    (  # a profiler in front of a server, and none
+        "W20260302 10:17:22.118342 140412 tool.cpp:77] rocprofv3: kernel tracing is on\n"
+        "[2026-03-02 10:17:24] server_args=ServerArgs(model_path='/srv/own/m', disable_cuda_graph=False)\n"
+        ":0:rocdevice.cpp            :3587: 2811930412 us:  Callback: Queue 0x7f21c4a00000 aborting with error : "
+        "HSA_STATUS_ERROR_INVALID_PACKET_FORMAT: The AQL packet is malformed. code: 0x1009\n"
+        "Fatal Python error: Aborted\n\nThread 0x00007f2a1c3ff640 (most recent call first):\n"
+        '  File "/opt/venv/lib/python3.10/site-packages/sglang/srt/managers/scheduler.py", line 1022 in run_batch',
+        "Profile without graphs, --disable-cuda-graph",
+        "enforce",
+    ),
+    (
+        "INFO 03-02 10:17:24 [core.py:105] Initializing a V1 LLM engine (v0.19.0) with config: "
+        "model='/srv/own/m', enforce_eager=False\n"
+        ":0:rocdevice.cpp            :3587: 2811930412 us:  Callback: Queue 0x7f21c4a00000 aborting with error : "
+        "HSA_STATUS_ERROR_INVALID_PACKET_FORMAT: The AQL packet is malformed. code: 0x1009\n"
+        "Fatal Python error: Aborted\n\nThread 0x00007f2a1c3ff640 (most recent call first):\n"
+        '  File "/opt/venv/lib/python3.12/site-packages/vllm/v1/engine/core.py", line 499 in step',
+        "Start vLLM without graphs: --enforce-eager",
+        "rocprof",
+    ),
     (  # programs that take documents or pictures, and make the tensors themselves
         "Traceback (most recent call last):\n"
         '  File "/srv/env/lib/python3.12/site-packages/docling/models/easyocr_model.py", line 67, in __call__\n'
@@ -3398,6 +3453,24 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_what_is_warned_of_on_the_way_out_is_no_main_evidence(rules: RuleSet) -> None:
+    text = next(text for text, *_ in BY_VALUE if "(function destroyEvent)" in text)
+    assert first(text, rules).evidence[0].text.startswith("torch.AcceleratorError: ")
+
+
+def test_the_head_of_the_next_run_is_no_part_of_a_message(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/audit.py", line 479, in <module>\n    for result in model(images):\n'
+        '  File "/srv/env/lib/python3.10/site-packages/rowmaker/run.py", line 15, in run\n'
+        "    assert im.shape == s, f'input size {im.shape} not equal to {s}'\n"
+        "AssertionError: input size (219, 3) not equal to (1, 3)\n"
+        "========== Settings of run 2 ==========\nweights=/srv/own/int8.engine\n"
+    )
+    event = read_text(text).events[0]
+    assert event.text == "input size (219, 3) not equal to (1, 3)"
 
 
 def test_a_line_to_make_sure_bears_the_readers_own_names(rules: RuleSet) -> None:

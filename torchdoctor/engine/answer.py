@@ -83,7 +83,10 @@ def _best(head: Finding, first: FirstFailure | None) -> Occurrence:
     if first is None:
         return best
     on_first = (
-        item for item in head.occurrences if item.event.rank == first.rank and item.standing is best.standing
+        item
+        for item in head.occurrences
+        if item.event.rank == first.rank and item.standing is best.standing
+        if item.event.kind is not EventKind.WARNING  # a destructor's, on the way out
     )
     return next(on_first, best)
 

@@ -95,6 +95,8 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
                     ended_by = ended_by or event
     for event in unexplained:
         note(soft if waits(event) else own, event, None, event.type or "")
+    if nobodys is not None:  # what a destructor warns of on the way out is no failure of its own
+        own = {rank: one for rank, one in own.items() if not _warned_after(one.event, nobodys)}
     found = ends(transcript)
     crashed = {rank: end for rank, end in found.items() if end.code in CRASH_SIGNALS and rank not in own}
     own.update(_as_failures(crashed))
@@ -137,6 +139,10 @@ def incident(transcript: Transcript, findings: Sequence[Finding], unexplained: S
         left,
         told,
     )
+
+
+def _warned_after(event: Event, failure: Event) -> bool:
+    return event.kind is EventKind.WARNING and event.id > failure.id
 
 
 def _spawned(event: Event, transcript: Transcript) -> int | None:

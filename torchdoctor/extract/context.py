@@ -162,7 +162,10 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "mpi": ("ProcessGroupMPI", "mpirun", "MPI_Init"),
 }  # fmt: skip
 # A build of torch for AMD or Apple says "cuda" of its devices, too, and drops NVIDIA's names in its hints.
-_OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so", "CUDA error", "CUDA out of memory")
+_OWN_NAMES = ("GeForce", "Tesla ", "RTX ", "NVIDIA-SMI", "libcuda.so")
+# 2.9 and later says "CUDA error", too; its hints, files and libraries tell which build it is
+_OF_CUDA = ("CUDA error", "CUDA out of memory")
+_OF_ROCM = ("hipError", "AMD_SERIALIZE_KERNEL=3", "libc10_hip", "/c10/hip/", "HIPGuardImpl", "HSA_STATUS_")
 _FAILED = r"(?m)^\s*([\w./-]{1,200}\.py) FAILED\s*$"  # the box of torchelastic
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _AS_TYPED = r"(?:\.{1,2}[\\/])?(?:\w[\w.-]*[\\/])*[\w.-]+\.py"  # a path from where the program was started
@@ -446,7 +449,7 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         at = device.get("apple", system["macos"])
         device.clear()
         device["apple"] = at
-    elif {"amd", "intel"} & device.keys() and not any(text.find(form) >= 0 for form in _OWN_NAMES):
+    elif {"amd", "intel"} & device.keys() and not _is_nvidia(text):
         device.pop("nvidia", None)
     elif "nvidia" in device:
         device.pop("apple", None)
@@ -478,6 +481,12 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
             for other in [one for one in python if one != tag and one not in beside]:
                 del python[other]
             break
+
+
+def _is_nvidia(text: _Text) -> bool:
+    """Does the text name what only NVIDIA's cards and builds for them have?"""
+    rocm = any(text.find(form) >= 0 for form in _OF_ROCM)
+    return any(text.find(form) >= 0 for form in (_OWN_NAMES if rocm else (*_OWN_NAMES, *_OF_CUDA)))
 
 
 def _settle_system(system: dict[str, int], text: _Text) -> None:

@@ -46,6 +46,8 @@ _TORCH_MARKS = ("N2at", "N3c10", "N5torch", "N6caffe2", "K2at", "K3c10", "K5torc
                 # torch 0.1 to 1.10, in C
                 "N4thpp", "THNN_", "THCState", "THRefcounted", "THTensor", "THStorage")  # fmt: skip
 
+# what compilers of GPU code put beside each kernel, and between kernels that call each other
+_DEVICE_CODE = ("__device_stub__", "__fatbinwrap_", "__cudaRegisterLinkedBinary")
 
 # a std::string as an argument or in a container, by the Itanium ABI: the old one has the short name Ss
 _OLD_STRING = r"(?:RK|P|R|I|O)Ss"
@@ -76,6 +78,8 @@ def symbol_family(symbol: str) -> str:
     bare = symbol[1:] if symbol.startswith("__Z") else symbol
     if any(mark in bare for mark in _TORCH_MARKS):
         return "torch-abi"
+    if any(mark in bare for mark in _DEVICE_CODE):
+        return "device-code"
     if "cudnn" in bare:
         return "cudnn"  # also mangled: _ZN5cudnn3ops…
     for family, starts in _SYMBOL_FAMILIES:

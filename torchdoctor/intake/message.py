@@ -50,6 +50,7 @@ _VALUE = (
     r"(?:[A-Za-z_]\w*:? ){0,2}(?:torch\.Size\(|tensor\(|\(\d(?!\S*\)\. )|\[\d|-?\d[\d.e+-]*$)"
     r"|[\w.-]+\.\w{2,4}$"
 )
+_TITLE = r"([=*#~+_-])\1{3,} ?\w[^\n]*?\w\S? ?\1{4,}$"  # ===== Settings =====
 # of an out-of-memory error, from torch 1.10 to the newest release
 _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
 # Rust: the fields that tracing puts behind a text of many lines, and what main() returned
@@ -163,6 +164,8 @@ class Message:
 
     def _printed(self, stripped: str) -> bool:
         """Did the program print this line below its traceback, as far as class and form tell?"""
+        if stripped[:4] == stripped[0] * 4 and pattern(_TITLE).match(stripped):
+            return True
         name = (self.draft.type or "").rpartition(".")[2]
         if name in _ONE_LINE or (name == "AssertionError" and not self.draft.size):
             return True
