@@ -19,7 +19,7 @@ FACTS: dict[str, str] = {
     "script.variable": "text: the arguments of variable number in the own function that was refused, "
     "as **kwargs or *xs, **kw",
     "script.function": "text: the name of that function",
-    "script.package": "text: the package, torch apart, whose code was refused, where none of the reader's led there",
+    "script.package": "text: the package, torch apart, whose code was refused, with none of the reader's",
 }
 
 _ARROW = "<--- HERE"
@@ -52,7 +52,7 @@ def _frame(found: re.Match[str]) -> Frame:
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """The signature that was refused, where the marks stand under a def of the reader's own; else whose it is."""
+    """The signature that was refused, where the marks stand under a def of the reader's own; else whose."""
     del transcript
     shown = places(event)
     found = [pattern(_INSTALLED).search(place.file) for place in shown]
