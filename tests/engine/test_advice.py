@@ -994,6 +994,20 @@ BY_VALUE = [
         "Start vLLM without graphs: --enforce-eager",
         "rocprof",
     ),
+    (  # a program gives its workers one GPU after the other, and has fewer
+        "".join(
+            f"| {at}  NVIDIA H800   On  | 00000000:1{at}:00.0 Off |   0 |\n"
+            "| N/A  23C  P0   67W / 700W |  0MiB / 81559MiB |  0%  Default |\n"
+            for at in range(2)
+        )
+        + "".join(f"worker {at}: CUDA_VISIBLE_DEVICES = {at}\n" for at in range(4))
+        + "Traceback (most recent call last):\n"
+        '  File "/srv/own/roll/worker.py", line 18, in <module>\n'
+        "    net.cuda()\n"
+        "RuntimeError: No CUDA GPUs are available",
+        "Start 2 workers, or ask for 4 GPUs: each of the 4 was given one",
+        "nset CUDA_VISIBLE_DEVICES",
+    ),
     (  # programs that take documents or pictures, and make the tensors themselves
         "Traceback (most recent call last):\n"
         '  File "/srv/env/lib/python3.12/site-packages/docling/models/easyocr_model.py", line 67, in __call__\n'

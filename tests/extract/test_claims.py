@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchdoctor.extract import environment, linked_names, nccl_ranks
+from torchdoctor.extract.visible import hides_all, workers_beyond
 from torchdoctor.model import Event, EventKind, Transcript
 
 
@@ -71,7 +72,7 @@ def test_packages(path: str, package: str) -> None:
     ],
 )
 def test_hidden_devices(visible: str, count: int, hidden: bool | None) -> None:
-    assert environment.hides_all(visible, count) is hidden
+    assert hides_all(visible, count) is hidden
 
 
 @pytest.mark.parametrize(
@@ -113,3 +114,17 @@ def test_picture_follows_the_transcript_that_is_asked_for() -> None:
         for seqs in ((1, 2), (1, 1))
     )
     assert [nccl_ranks.picture(text).seqs_differ for text in (one, other, one)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("alone", "count", "workers"),
+    [
+        ({"0", "1", "2", "3", "4", "5", "6", "7"}, 4, 8),
+        ({"0", "1", "2", "3"}, 4, None),
+        ({"0", "3"}, 1, None),  # two tries of a person
+        ({"0", "2", "5"}, 2, None),
+        (set(), 1, None),
+    ],
+)
+def test_workers_without_a_gpu(alone: set[str], count: int, workers: int | None) -> None:
+    assert workers_beyond(alone, count) == workers

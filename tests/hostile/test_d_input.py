@@ -21,7 +21,8 @@ from torchdoctor.catalog import RuleSet, load
 from torchdoctor.cli import streams
 from torchdoctor.engine.diagnose import diagnose
 from torchdoctor.engine.factbook import FactBook
-from torchdoctor.extract.environment import covers, hides_all
+from torchdoctor.extract.environment import covers
+from torchdoctor.extract.visible import hides_all
 from torchdoctor.gate.expect import listed
 from torchdoctor.gate.hostlist import HostListError, hosts_of
 from torchdoctor.gate.launch import looks_elsewhere

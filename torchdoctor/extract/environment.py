@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import age
+from torchdoctor.extract.visible import hides_all, workers_beyond
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Quoted, Transcript
 from torchdoctor.number import number
 from torchdoctor.patterns import Patterns
@@ -38,6 +39,7 @@ FACTS: dict[str, str] = {
     "env.CUDA_VISIBLE_DEVICES": "str: value of the variable, as printed",
     "env.LD_LIBRARY_PATH": "str: value of the variable, as printed",
     "gpu.hidden": "bool: CUDA_VISIBLE_DEVICES hides all GPUs that the text lists",
+    "gpu.workers": "int: workers that were each given the next GPU alone, where the text lists fewer",
     "gpu.named_count": "int: how many GPUs CUDA_VISIBLE_DEVICES names in the text",
     "torch.covers_gpu": "bool: the build has code for the GPU, by what its own warning says",
     "gpu.compute_capability": "list: that of the card Triton compiled for, as 9.0",
@@ -105,6 +107,7 @@ class _Found:
     def __init__(self) -> None:
         self.facts: dict[str, Fact] = {}
         self.explicit: set[str] = set()
+        self.alone: set[str] = set()  # values of CUDA_VISIBLE_DEVICES that name one GPU
 
     def put(self, name: str, value: FactValue, event: Event, detail: str = "") -> None:
         self.facts[name] = Fact.known(name, value, event.place(), detail)
@@ -161,22 +164,16 @@ def _derive(found: _Found) -> None:
     """Claims that follow from what the text states, under the names of the probes' claims."""
     visible, count = found.facts.get("env.CUDA_VISIBLE_DEVICES"), found.value("gpu.count")
     if visible is not None and isinstance(count, int) and count > 0:
+        workers = workers_beyond(found.alone, count)
         hidden = hides_all(str(visible.value), count)
-        if hidden is not None:
+        if workers is not None:
+            found.facts["gpu.workers"] = Fact.known("gpu.workers", workers, visible.source)
+        elif hidden is not None:
             found.facts["gpu.hidden"] = Fact.known("gpu.hidden", hidden, visible.source)
     arch, lowest = found.facts.get("torch.arch_list"), found.value("gpu.lowest_capability")
     if arch is not None and isinstance(arch.value, tuple) and isinstance(lowest, float):
         covered = covers([str(item) for item in arch.value], lowest)
         found.facts["torch.covers_gpu"] = Fact.known("torch.covers_gpu", covered, arch.source)
-
-
-def hides_all(visible: str, count: int) -> bool | None:
-    """Whether CUDA_VISIBLE_DEVICES hides all GPUs: CUDA stops at the first that is none. None for UUIDs."""
-    first = visible.partition(",")[0].strip()
-    if not first:
-        return True
-    index = number(first)
-    return None if index is None else not 0 <= index < count
 
 
 def covers(arch_list: Sequence[str], capability: float) -> bool:
@@ -322,6 +319,7 @@ def _visible(text: str, event: Event, found: _Found) -> None:
     if event.kind is not EventKind.EXCEPTION and (hit := _PATTERNS["visible"].search(text)):
         value = hit.group("value").replace(" ", "")
         found.put("env.CUDA_VISIBLE_DEVICES", value, event)
+        found.alone |= {value} if value.isdecimal() else set()
         found.put("gpu.named_count", len([one for one in value.split(",") if one not in ("", "-1")]), event)
 
 

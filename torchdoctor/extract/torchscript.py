@@ -19,6 +19,7 @@ FACTS: dict[str, str] = {
     "script.variable": "text: the arguments of variable number in the own function that was refused, "
     "as **kwargs or *xs, **kw",
     "script.function": "text: the name of that function",
+    "script.package": "text: the package, torch apart, whose code was refused, with none of the reader's",
 }
 
 _ARROW = "<--- HERE"
@@ -28,7 +29,7 @@ _SHOWN = (
     r"(?P<source>(?:(?!.*<--- HERE)(?![ \t]*File \").*\n){1,12}?)(?P<marks>[ \t]*)~+[ \t]*<--- HERE"
 )
 _DEF = r"(?m)^[ \t]*(?:async )?def (?P<name>\w{1,80})\("
-_INSTALLED = r"[\\/](?:site|dist)-packages[\\/]|[\\/]torch[\\/]"
+_INSTALLED = r"[\\/](?:site|dist)-packages[\\/](?P<package>\w+)|[\\/]torch[\\/]"
 # of a signature, before any string; a ** between values is a power
 _VARIABLE = r"(?<=[(,])\s*(\*{1,2}[A-Za-z_]\w{0,60})\b"
 
@@ -51,10 +52,13 @@ def _frame(found: re.Match[str]) -> Frame:
 
 
 def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
-    """The signature that was refused, where the marks stand under a def of the reader's own."""
+    """The signature that was refused, where the marks stand under a def of the reader's own; else whose."""
     del transcript
-    shown = places(event)[:1]
-    own = bool(shown) and pattern(_INSTALLED).search(shown[0].file) is None
+    shown = places(event)
+    found = [pattern(_INSTALLED).search(place.file) for place in shown]
+    package = found[0]["package"] if found and found[0] is not None and None not in found else None
+    yield "package", package if package != "torch" else None
+    own = found[:1] == [None]
     named = pattern(_DEF).match(shown[0].code) if own else None
     variable = pattern(_VARIABLE).findall(shown[0].code) if named is not None else []
     yield "variable", ", ".join(variable) or None
