@@ -1008,6 +1008,36 @@ BY_VALUE = [
         "Start 2 workers, or ask for 4 GPUs: each of the 4 was given one",
         "nset CUDA_VISIBLE_DEVICES",
     ),
+    (  # the program's own installation failed, and names what pip calls the module's package
+        "Failed: Command '['/srv/own/env/bin/python', '-m', 'pip', 'install', '-U', 'foo-bindings==1.2']' "
+        "returned non-zero exit status 1.\nTraceback (most recent call last):\n"
+        '  File "/srv/own/chat/answer.py", line 3, in <module>\n    import foo\n'
+        "ModuleNotFoundError: No module named 'foo'",
+        "Install foo-bindings by hand",
+        "brings foo",
+    ),
+    (  # the name ends like that of a compiled module, and a class of Python's is asked of it
+        "torch 2.1.0+cu121\nTraceback (most recent call last):\n"
+        '  File "/srv/own/llama/chat.py", line 3, in <module>\n    from llama_cpp import Llama\n'
+        "ModuleNotFoundError: No module named 'llama_cpp'",
+        "Install the package that brings llama_cpp",
+        "--no-build-isolation",
+    ),
+    (
+        "torch 2.1.0+cu121\nTraceback (most recent call last):\n"
+        '  File "/srv/own/rnn/lltm.py", line 5, in <module>\n    import lltm_cpp\n'
+        "ModuleNotFoundError: No module named 'lltm_cpp'",
+        "Build the package's extension",
+        "brings lltm_cpp",
+    ),
+    (  # another package's installation failed
+        "Failed: Command '/srv/own/env/bin/python -m pip install foobar==1.2' "
+        "returned non-zero exit status 1.\nTraceback (most recent call last):\n"
+        '  File "/srv/own/chat/answer.py", line 3, in <module>\n    import foo\n'
+        "ModuleNotFoundError: No module named 'foo'",
+        "Install the package that brings foo",
+        "foobar",
+    ),
     (  # programs that take documents or pictures, and make the tensors themselves
         "Traceback (most recent call last):\n"
         '  File "/srv/env/lib/python3.12/site-packages/docling/models/easyocr_model.py", line 67, in __call__\n'
@@ -3450,6 +3480,15 @@ def test_a_command_names_the_folder_that_pip_builds(rules: RuleSet) -> None:
     assert (first(text, rules).fixes[0].run or "").endswith(" third/blend-op/setup.py")
     other = text.replace("Processing", "Processing ./third/other\nProcessing")
     assert (first(other, rules).fixes[0].run or "").endswith(" setup.py")
+
+
+def test_pip_is_that_of_the_interpreter_which_a_program_names_as_its_own(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if start.startswith("Install foo-bindings"))
+    own = "/srv/own/env/bin/python"
+    said = f"** Python executable: {own}\n{text}"
+    assert (first(said, rules).fixes[0].run or "").startswith(f"{own} -m pip install ")
+    two = f"** Python executable: /usr/bin/python3\n{said}"
+    assert own not in (first(two, rules).fixes[0].run or "")
 
 
 def test_what_is_installed_in_a_container_belongs_into_its_image(rules: RuleSet) -> None:

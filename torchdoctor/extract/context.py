@@ -201,6 +201,8 @@ _IN_TORCH = (
 _BUNDLED = r"(?:\b[A-Za-z]:)?(?:[\\/][\w.-]{1,80}){1,30}[\\/]pip_prebundle(?=[\\/]torch\b)"
 _L4T = r"# R(\d\d) \(release\), REVISION: (\d+(?:\.\d+)?)"  # the head of /etc/nv_tegra_release
 _L4T_IMAGE = r"\bl4t-[a-z]{1,20}:r(3\d\.\d{1,2}(?:\.\d{1,2})?)\b"
+_TOLD = "ython executable: "
+_OWN_PYTHON = r"[Pp]ython executable: (?P<python>[^\s'\"][^\n'\"]{0,300}[\\/]python[\w.]*)[ \t\r]*(?m:$)"
 _RANKS_BY = (
     r"(?P<python>/(?!usr/bin/)[^\s'\",\[]{1,200}/bin/python[\d.]{0,6})(?:', '| )-m(?:', '| )"
     r"torch\.distributed\.(?:run|launch)\b"
@@ -361,7 +363,7 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
         if tags:
             yield Fact.known(f"context.{name}", tuple(tags), text.source(min(tags.values())))
     paths = [*(text.paths or _named_paths(text)), *_bundled_paths(text)]
-    interpreter = interpreter_among(paths) or _starts_ranks(text)
+    interpreter = interpreter_among(paths) or _starts_ranks(text) or _told(text)
     if interpreter:
         yield Fact.known("context.interpreter", interpreter, "text")
     of_root = any(search(_OF_ROOT, path, "/usr/local/lib/python3") for path in text.paths)
@@ -411,6 +413,12 @@ def _starts_ranks(text: _Text) -> str | None:
     """The interpreter that starts the ranks, as the command of a program that does it names it."""
     found = search(_RANKS_BY, text.text, "torch.distributed.")
     return found["python"] if found is not None else None
+
+
+def _told(text: _Text) -> str | None:
+    """The interpreter that a program names as its own at its start, as ComfyUI does."""
+    found = {one["python"] for one in pattern(_OWN_PYTHON).finditer(text.text)} if _TOLD in text.text else ()
+    return found.pop() if len(found) == 1 else None
 
 
 def _bundled_paths(text: _Text) -> list[str]:

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, interpreter, torch_extensions
+from torchdoctor.extract import Found, interpreter, own_install, torch_extensions
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -41,6 +41,8 @@ FACTS: dict[str, str] = {
     "python.decoded": "bool: text or bytes were expected of a request, and an object of its JSON was there",
     "python.archive_file": "str: the missing file, where a server unpacks the archives of its models",
     "python.extension_package": "str: the package, compiled against torch, whose module is missing",
+    "python.compiled_half": "bool: the file that asks for the missing module bears its name, less the ending",
+    "python.failed_install": "str: what the program itself tried to install above for the missing module",
     "python.checkout": "text: the folder, no installed package's, whose module lacks what was asked of it",
     "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
     "python.parent": "text: the interpreter of what started the script, which may have the module",
@@ -183,6 +185,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "extension_package", torch_extensions.of_module(name)
             yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
+            yield "compiled_half", torch_extensions.is_half(name, event.frames)
+            yield "failed_install", own_install.failed_for(name, event, transcript)
             yield from _unseen(name, event.frames)
             yield "parent", interpreter.parent_of(event, transcript) or None
     if kind in ("TypeError", "ValueError"):

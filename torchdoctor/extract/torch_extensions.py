@@ -8,6 +8,9 @@ to be one against torch's headers.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from torchdoctor.model import Frame
 
 # what pip calls it -> its modules, without the part behind the first dot; pip's names have - for _
 _PACKAGES: dict[str, str] = {
@@ -123,6 +126,7 @@ _OF_PIP = {
     "mii": "deepspeed-mii", "sklearn": "scikit-learn", "cv2": "opencv-python", "skimage": "scikit-image",
     "yaml": "pyyaml", "awq": "autoawq", "swift": "ms-swift", "google": "protobuf",
     "hydra": "hydra-core", "open_clip": "open_clip_torch", "PIL": "pillow", "past": "future",
+    "llama_cpp": "llama-cpp-python",
 }  # fmt: skip
 _OF_MODULE = {module: package for package, modules in _PACKAGES.items() for module in modules.split()}
 
@@ -130,6 +134,16 @@ _OF_MODULE = {module: package for package, modules in _PACKAGES.items() for modu
 def of_module(name: str) -> str | None:
     """The package that a module belongs to: ``pytorch3d.renderer`` and ``pytorch3d`` to ``pytorch3d``."""
     return _OF_MODULE.get(name.partition(".")[0])
+
+
+def is_half(name: str, frames: Sequence[Frame]) -> bool | None:
+    """Does lltm.py, or a file in a folder lltm, ask for lltm_cpp, and for no class of Python's in it?"""
+    last = next((one for one in reversed(frames) if one.package != "python"), None)
+    if last is None:
+        return None
+    folders = last.file.removesuffix(".py").replace("\\", "/").split("/")
+    takes_class = re.search(rf"from {re.escape(name)} import [^#]*\b[A-Z]\w*[a-z]", last.code)
+    return name.rpartition("_")[0] in folders and takes_class is None
 
 
 def pip_name(module: str) -> str:
