@@ -904,6 +904,22 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # the line names the tensor; sixteen values are no GPUs
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ll/run.py", line 119, in main\n'
+        "    result = {'init':ll_init.item(),\n"
+        "RuntimeError: a Tensor with 16 elements cannot be converted to Scalar",
+        "Reduce first, ll_init.mean().item(), or take all values, ll_init.tolist(): the tensor has 16",
+        "CUDA_VISIBLE_DEVICES",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ll/run.py", line 12, in main\n'
+        "    total += float(out['loss'])\n"
+        "RuntimeError: a Tensor with 2 elements cannot be converted to Scalar",
+        "Reduce first, out['loss'].mean().item()",
+        "t.tolist()",
+    ),
     (  # a program gives its workers one GPU after the other, and has fewer
         "".join(
             f"| {at}  NVIDIA H800   On  | 00000000:1{at}:00.0 Off |   0 |\n"
@@ -3377,6 +3393,19 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_a_line_to_make_sure_names_the_state_that_was_loaded(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/st/main.py", line 189, in main\n'
+        "    optimizer.load_state_dict(checkpoint['optimizer'])\n"
+        '  File "/srv/env/lib/python3.7/site-packages/torch/optim/optimizer.py", line 123, in load_state_dict\n'
+        "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+    )
+    told = first(text, rules)
+    assert "in checkpoint['optimizer']['param_groups']" in (told.decide_with or "")
+    assert "Put your own" not in (told.decide_note or "")
 
 
 def test_a_line_to_make_sure_bears_the_readers_own_names(rules: RuleSet) -> None:
