@@ -994,6 +994,22 @@ BY_VALUE = [
         "Start vLLM without graphs: --enforce-eager",
         "rocprof",
     ),
+    (  # the line names the tensor; sixteen values are no GPUs
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ll/run.py", line 119, in main\n'
+        "    result = {'init':ll_init.item(),\n"
+        "RuntimeError: a Tensor with 16 elements cannot be converted to Scalar",
+        "Reduce first, ll_init.mean().item(), or take all values, ll_init.tolist(): the tensor has 16",
+        "CUDA_VISIBLE_DEVICES",
+    ),
+    (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ll/run.py", line 12, in main\n'
+        "    total += float(out['loss'])\n"
+        "RuntimeError: a Tensor with 2 elements cannot be converted to Scalar",
+        "Reduce first, out['loss'].mean().item()",
+        "t.tolist()",
+    ),
     (  # a program gives its workers one GPU after the other, and has fewer
         "".join(
             f"| {at}  NVIDIA H800   On  | 00000000:1{at}:00.0 Off |   0 |\n"
@@ -3524,6 +3540,19 @@ def test_the_head_of_the_next_run_is_no_part_of_a_message(rules: RuleSet) -> Non
     )
     event = read_text(text).events[0]
     assert event.text == "input size (219, 3) not equal to (1, 3)"
+
+
+def test_a_line_to_make_sure_names_the_state_that_was_loaded(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/st/main.py", line 189, in main\n'
+        "    optimizer.load_state_dict(checkpoint['optimizer'])\n"
+        '  File "/srv/env/lib/python3.7/site-packages/torch/optim/optimizer.py", line 123, in load_state_dict\n'
+        "ValueError: loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+    )
+    told = first(text, rules)
+    assert "in checkpoint['optimizer']['param_groups']" in (told.decide_with or "")
+    assert "Put your own" not in (told.decide_note or "")
 
 
 def test_a_line_to_make_sure_bears_the_readers_own_names(rules: RuleSet) -> None:

@@ -10,11 +10,13 @@ from torchdoctor.engine.conditions import shown
 from torchdoctor.engine.factbook import TextFacts
 from torchdoctor.engine.finding import Occurrence
 from torchdoctor.model import Fact, Fix, State
-from torchdoctor.patterns import search
+from torchdoctor.patterns import pattern, search
 from torchdoctor.typed import is_python
 
 COMMANDS = ("install.", "outputs.")  # namespaces of facts that are whole commands
 _SIZE_SUFFIX = "_bytes"
+# checkpoint['optimizer'] of optimizer.load_state_dict(checkpoint['optimizer'])
+_LOADED = r"\.load_state_dict\(([A-Za-z_][\w.]{0,60}(?:\[(?:'[^'\]]{1,60}'|\"[^\"\]]{1,60}\")\]){0,3})\)"
 _REQUIREMENT = r"[\w.]*[<>=~]=?[\w.]+"
 
 
@@ -152,10 +154,13 @@ def stand_ins(statement: str, code: str) -> tuple[str, ...]:
 
 
 def of_program(statement: str, code: str, model: str) -> str:
-    """A line of Python with the reader's own names for the loss and the model, where the text tells them."""
+    """A line of Python with the reader's own names for loss, model and saved state, where they are told."""
     named = search(r"(?<![\w.])([A-Za-z_][\w.]{0,60})\.backward\(", code, ".backward(")
     if named is not None:
         statement = re.sub(r"(?<![\w.])loss\b(?!=)", named[1], statement)
+    loaded = pattern(_LOADED).findall(code) if "saved" in statement else []
+    if len(loaded) == 1:
+        statement = pattern(r"(?<![\w.])saved\b").sub(lambda _: loaded[0], statement)
     return re.sub(r"(?<![\w.])model(?=\.)", model, statement) if model else statement
 
 

@@ -19,11 +19,14 @@ FACTS: dict[str, str] = {
     "line.type": "text: that type, as Python names it; never NoneType",
     "line.divisor": "text: what the line divides by, which is 0; two of them joined by or",
     "line.container": "text: what the line takes an entry from, by an index or a key that it does not have",
+    "line.read": "text: the tensor whose one value the line reads, as by item() or float()",
     "line.index": "text: that index or key, where it is no constant",
 }
 
 _LONGEST = 60  # of a part, in a sentence
 _LONGEST_LINE = 1_000
+_ONE_VALUE = frozenset({"Scalar", "scalars"})  # to which a tensor of several values is converted
+_READERS = ("float", "int", "bool")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _BY_ATTRIBUTE = r"^'(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})'"
 # what Python says of a value's type -> the parts of a line that it can mean
@@ -68,6 +71,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     elif kind == "ZeroDivisionError":
         divisors = _parts(line, _divisor)
         yield "divisor", " or ".join(divisors) if 0 < len(divisors) <= 2 else None
+    elif kind in ("RuntimeError", "ValueError") and _ONE_VALUE.intersection(event.text[:400].split()):
+        read = _parts(line, _read)
+        yield "read", read[0] if len(read) == 1 else None
     elif kind in ("KeyError", "IndexError"):
         yield from _entry(line, event.text.strip() if kind == "KeyError" else "")
 
@@ -131,6 +137,20 @@ def _divisor(node: ast.AST) -> ast.AST | None:
     left = node.left if isinstance(node, ast.BinOp) else node.target
     formats = isinstance(left, (ast.JoinedStr, ast.Constant)) and isinstance(node.op, ast.Mod)
     return None if formats or isinstance(divisor, ast.Constant) else divisor
+
+
+def _read(node: ast.AST) -> ast.AST | None:
+    """``loss`` of ``loss.item()`` and of ``float(loss)``; None for an operation, which needs brackets."""
+    if not isinstance(node, ast.Call):
+        return None
+    tensor: ast.AST | None = None
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
+        tensor = node.func.value
+    elif any(_calls(node, name) for name in _READERS):
+        tensor = node.args[0]
+        if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute):
+            tensor = tensor.func.value if tensor.func.attr == "item" else tensor
+    return tensor if isinstance(tensor, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else None
 
 
 def _is_attribute(node: ast.AST, name: str) -> bool:
