@@ -904,6 +904,15 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # PyPI has DGL for Windows, and torch's index does not
+        "torch 2.3.0+cu121\nTraceback (most recent call last):\n"
+        '  File "D:\\own\\fit.py", line 2, in <module>\n    import dgl\n'
+        '  File "D:\\env\\lib\\site-packages\\dgl\\_ffi\\base.py", line 45, in _load_lib\n    lib = ctypes.CDLL(path)\n'
+        "FileNotFoundError: Could not find module 'D:\\env\\lib\\site-packages\\dgl\\dgl.dll' (or one of its "
+        "dependencies). Try using the full path with constructor syntax.",
+        "Install DGL's last release for Windows",
+        "PyG has",
+    ),
     (  # what the compiler said is lost, and torch's load() left what ninja builds from
         "Emitting ninja build file /home/u/.cache/torch_extensions/py312_cu118/cpu_adam/build.ninja...\n"
         "Building extension module cpu_adam...\n"

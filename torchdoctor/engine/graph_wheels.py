@@ -43,6 +43,7 @@ _DGL_OF_THIS_TORCH = (
     'print(".".join(v.__version__.split(".")[:2]) + "/cu" + str(v.cuda).replace(".", ""))'
     "')/repo.html"
 )
+_DGL_INDEX = "https://download.pytorch.org/whl/cu121"  # has no DGL
 _DGL_ELSEWHERE = '"torch==2.1.*" "torchdata<0.8" "numpy<2" dgl==2.2.1'
 
 
@@ -103,7 +104,8 @@ def _dgl(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) -> str:
     """For the torch that is there; with another where that is newer than DGL's last, or cannot be asked."""
     python = parse(as_text(ask("python.version")) or "0")[:2]
     if {"windows", "macos"} & seen.get("system", frozenset()):
-        return "" if python >= (3, 12) else _DGL_ELSEWHERE
+        index = f" --extra-index-url {_DGL_INDEX}" if "windows" in seen.get("system", ()) else ""
+        return "" if python >= (3, 12) else f"{_DGL_ELSEWHERE}{index}"
     if python >= (3, 13):
         return ""
     torch, cuda = _torch(ask), _cuda(seen, ask)
