@@ -14,6 +14,7 @@ from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import goodness, is_failure
 from torchdoctor.intake.quotation import is_source, of_line
 from torchdoctor.model import Quoted
+from torchdoctor.patterns import Words
 
 
 @pytest.mark.parametrize(
@@ -206,3 +207,12 @@ def test_what_a_program_fell_back_from_is_not_what_ended_it(text: str, caught: b
     events = [event for run in (*transcript.earlier, transcript) for event in run.events]
     raised = [event for event in events if event.text.startswith("no kernel")]
     assert raised[0].recovered is caught
+
+
+def test_words_are_found_whatever_numbers_stand_in_texts_of_the_same_form() -> None:
+    holds = Words(("failed", "c10d"))
+    assert [holds(text) for text in ("step 1 of 20", "step 2 of 31", "step 3 failed", "step 4 c10d")] == [
+        False, False, True, True
+    ]  # fmt: skip
+    assert not holds("fai1led")
+    assert holds(f"{'x' * 1_000} failed")

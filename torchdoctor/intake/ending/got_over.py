@@ -290,6 +290,8 @@ _DETAIL = r"(?:\[[\d :,.-]{8,30}\] )?\s*[*-] \S"
 def _left_out(drafts: list[Draft], index: int) -> bool:
     """Does the program say below the details in a list that it leaves this out, and do the rest?"""
     failed = drafts[index]
+    if not any(pattern(_DETAIL).match(one.raw) for one in drafts[index + 1 : index + 2]):
+        return False
     below = [one for one in drafts[index + 1 : index + _MOST] if one.stream == failed.stream]
     details = sum(1 for _ in takewhile(lambda one: pattern(_DETAIL).match(one.raw), below))
     behind = below[details:]
