@@ -30,7 +30,7 @@ FACTS: dict[str, str] = {
     "dlopen.linked_here": "bool: the file that was being loaded was linked further up in the same text",
     "dlopen.symbol_cuda": "str: the CUDA release in the name of a symbol: __nvJitLinkCreate_12_8 is of 12.8",
     "dlopen.symbol_family": "str: whose symbol it is; torch-abi, nvjitlink, cublas, cuda-toolkit, cudnn, "
-    "nccl, cuda-driver, nvml, rocm, mkl, openmp, python, cxx-runtime, device-code (of its own kernels) or other",
+    "nccl, cuda-driver, nvml, rocm, mkl, openmp, python, cxx-runtime, device-code (its kernels) or other",
     "dlopen.version": "str: the symbol version that is wanted (GLIBCXX_3.4.29, libcublasLt.so.11)",
     "dlopen.version_family": "str: whose version it is; glibcxx, glibc, cxxabi or other",
     "dlopen.loader_file": "str: the file that was being loaded, as printed",
