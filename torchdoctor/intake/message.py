@@ -50,7 +50,8 @@ _VALUE = (
     r"(?:[A-Za-z_]\w*:? ){0,2}(?:torch\.Size\(|tensor\(|\(\d(?!\S*\)\. )|\[\d|-?\d[\d.e+-]*$)"
     r"|[\w.-]+\.\w{2,4}$"
 )
-_TITLE = r"([=*#~+_-])\1{3,} ?\w[^\n]*?\w\S? ?\1{4,}$"  # ===== Settings =====
+# ===== Settings =====; what pytest frames so begins small, or with a count, and is read where its results are
+_TITLE = r"([=*#~+_-])\1{3,} ?[A-Z][^\n]*?\w\S? ?\1{4,}$"
 # of an out-of-memory error, from torch 1.10 to the newest release
 _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
 # Rust: the fields that tracing puts behind a text of many lines, and what main() returned
