@@ -200,10 +200,12 @@ def _without_unbuilt(live: list[Finding], transcript: Transcript) -> tuple[list[
 
 def _of_what_was_got_over(findings: list[Finding], transcript: Transcript, failed: bool) -> Iterator[str]:
     """A note each; of a run that failed none of what Python ignored in a destructor, which follows."""
-    from torchdoctor.engine.no_failure import is_ignored
-
     for one in findings:
-        if one.recovered and not (failed and all(is_ignored(i.event, transcript) for i in one.occurrences)):
+        if not one.recovered:
+            continue
+        from torchdoctor.engine.no_failure import is_ignored
+
+        if not (failed and all(is_ignored(item.event, transcript) for item in one.occurrences)):
             yield note(one, _gone_by(one, transcript))
 
 

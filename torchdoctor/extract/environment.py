@@ -10,7 +10,6 @@ import re
 from typing import TYPE_CHECKING
 
 from torchdoctor.extract import age
-from torchdoctor.extract.visible import hides_all, workers_beyond
 from torchdoctor.model import Event, EventKind, Fact, FactValue, Quoted, Transcript
 from torchdoctor.number import number
 from torchdoctor.patterns import Patterns
@@ -164,6 +163,8 @@ def _derive(found: _Found) -> None:
     """Claims that follow from what the text states, under the names of the probes' claims."""
     visible, count = found.facts.get("env.CUDA_VISIBLE_DEVICES"), found.value("gpu.count")
     if visible is not None and isinstance(count, int) and count > 0:
+        from torchdoctor.extract.visible import hides_all, workers_beyond  # few texts have both
+
         workers = workers_beyond(found.alone, count)
         hidden = hides_all(str(visible.value), count)
         if workers is not None:

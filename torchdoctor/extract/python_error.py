@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 
-from torchdoctor.extract import Found, interpreter, own_install, torch_extensions
+from torchdoctor.extract import Found, interpreter, torch_extensions
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -186,6 +186,8 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             yield "package", torch_extensions.pip_name(name)
             yield "not_for_windows", torch_extensions.not_for_windows(name)
             yield "compiled_half", torch_extensions.is_half(name, event.frames)
+            from torchdoctor.extract import own_install  # few modules are missing
+
             yield "failed_install", own_install.failed_for(name, event, transcript)
             yield from _unseen(name, event.frames)
             yield "parent", interpreter.parent_of(event, transcript) or None
