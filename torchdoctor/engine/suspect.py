@@ -7,7 +7,7 @@ from itertools import chain
 
 from torchdoctor.engine.context import went_on
 from torchdoctor.engine.finding import quote
-from torchdoctor.engine.frames import outers, own_frame, user_frame
+from torchdoctor.engine.frames import of_process, outers, own_frame, user_frame
 from torchdoctor.engine.textfacts import frames_of, related
 from torchdoctor.intake.ending import rows
 from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
@@ -197,14 +197,9 @@ def _suspect(event: Event, transcript: Transcript) -> Suspect:
 
 def _is_caught(event: Event, transcript: Transcript) -> bool:
     """Does neither its stack nor one that goes on from it begin with the file that was started?"""
-    chain = [event, *(one for one in outers([event], transcript) if _goes_on(one))]
+    chain = [event, *of_process(list(outers([event], transcript)), {event.id})]
     begins = [one.frames[0].function for one in chain if one.frames]
     return bool(begins) and not any(pattern(_STARTED).fullmatch(name) for name in begins)
-
-
-def _goes_on(event: Event) -> bool:
-    """Is it raised by the same process as what stands behind it?"""
-    return all(one.kind is not RelationKind.WRAPS for one in event.relations)
 
 
 _STARTED = r"<module>|<cell line: \d+>|<frozen runpy>|_run_module_as_main|_run_code|"
