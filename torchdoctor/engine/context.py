@@ -52,8 +52,8 @@ def _is_remark(event: Event, transcript: Transcript) -> bool:
         level = next((cell for cell in event.text[:_COLUMNS].split("|") if cell.strip() in _REMARKS), "")
     if event.kind is EventKind.WARNING or level.strip().upper() in _REMARKS:
         return True
-    plain = event.kind is EventKind.LOG or (event.kind is EventKind.EXCEPTION and not event.headed)
-    if not plain or (event.level is not None and event.kind is not EventKind.LOG):
+    bare = event.kind is EventKind.EXCEPTION and not event.headed and event.level is None
+    if event.kind is not EventKind.LOG and not bare:
         return False
     if steps_after(event, transcript) >= _STEPS:
         return True

@@ -56,16 +56,16 @@ def only_warned(finding: Finding) -> bool:
     )
 
 
-_WARNED = ("WARNING", "WARN", "INFO")
-
-
 def got_over(finding: Finding, strange: list[Event], transcript: Transcript) -> bool:
-    """Did the run train on after the warnings that alone say it, before what no rule knows (``strange``)?"""
+    """Did the run go on after the warnings that alone say it, before what no rule knows (``strange``)?
+
+    It did where records of its own say it, at a level below an error; else its steps show it.
+    """
     first = min((event.id for event in strange), default=0)
     last = max(item.event.id for item in finding.occurrences)
     if last >= first or not only_warned(finding):
         return False
-    if all(item.event.kind is EventKind.LOG and item.event.level in _WARNED for item in finding.occurrences):
+    if all(item.event.kind is EventKind.LOG and item.event.level for item in finding.occurrences):
         return True
     between = (event for event in transcript.events[last + 1 : first] if event.kind is EventKind.LOG)
     return sum(is_step(event.text) for event in between) >= 2

@@ -289,15 +289,13 @@ _DETAIL = r"(?:\[[\d :,.-]{8,30}\] )?\s*[*-] \S"
 
 def _left_out(drafts: list[Draft], index: int) -> bool:
     """Does the program say below the details in a list that it leaves this out, and do the rest?"""
-    failed = drafts[index]
-    if not any(pattern(_DETAIL).match(one.raw) for one in drafts[index + 1 : index + 2]):
-        return False
-    below = [one for one in drafts[index + 1 : index + _MOST] if one.stream == failed.stream]
-    details = sum(1 for _ in takewhile(lambda one: pattern(_DETAIL).match(one.raw), below))
-    behind = below[details:]
-    if not details or not behind or not rows.AROUND.search(behind[0].text()[:_MOST]):
-        return False
-    return any(goodness(one.text()) for one in behind[1:])
+    stream = drafts[index].stream
+    below = (one for one in drafts[index + 1 : index + _MOST] if one.stream == stream)
+    for details, one in enumerate(below):
+        if not pattern(_DETAIL).match(one.raw):
+            said = details > 0 and rows.AROUND.search(one.text()[:_MOST]) is not None
+            return said and any(goodness(later.text()) for later in below)
+    return False
 
 
 def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
