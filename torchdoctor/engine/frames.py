@@ -146,8 +146,10 @@ def _package(events: list[Event], transcript: Transcript) -> Frame | None:
     In the process that it happened in: another one that hands the exception on only raises it once more.
     """
     members = list(related(events[0], transcript))
-    inside = {member.id for member in members}
-    for member in (*reversed(_of_process(list(outers(members, transcript)), inside)), *members):
+    around = list(outers(members, transcript))
+    inside = _of_process(around, {member.id for member in members})
+    beyond = [event for event in around if event not in inside]
+    for member in (*reversed(inside), *members, *reversed(beyond)):
         outermost = next((frame for frame in member.frames if frame.package not in _PLUMBING), None)
         if outermost is not None:
             return next(frame for frame in reversed(member.frames) if frame.package == outermost.package)
