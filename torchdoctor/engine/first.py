@@ -276,6 +276,8 @@ def _of_nobody(case: Incident, event: Event) -> FirstFailure | None:
     ranks = sorted(left)
     host = case.clocks.hosts.get(ranks[0]) if len(ranks) == 1 else event.host
     by = "the only rank that does not report another's failure"
+    if not case.echoes and ranks[0] in case.ends and case.ends[ranks[0]].code > 0:
+        by = f"the only rank that ended by itself, with exit code {case.ends[ranks[0]].code}"
     if len(world) == 1:
         by = ONLY_RANK
     elif len(ranks) > 1:

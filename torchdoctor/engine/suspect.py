@@ -30,6 +30,7 @@ _REPORTERS = frozenset((
     "ChildFailedError", "CalledProcessError", "SystemExit", "ProcessExitedException",
     "ProcessRaisedException", "KeyboardInterrupt", "SignalException", "SubprocessFailed", "BrokenPipeError",
     "EOFError", "ConnectionResetError", "RayTaskError", "StopIteration", "GeneratorExit",
+    "ActorDiedError", "ActorUnavailableError", "RayActorError", "WorkerCrashedError",
 ))  # fmt: skip
 
 
