@@ -11,19 +11,18 @@ from torchdoctor.engine.frames import outers
 from torchdoctor.extract import once_a_text
 from torchdoctor.extract.progress import is_step, moves, steps_shown
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import is_failure
+from torchdoctor.intake.ending.event import BELOW_ERROR, is_failure, level
 from torchdoctor.model import Event, EventKind, Role, Severity, Transcript
 from torchdoctor.patterns import pattern, search
 
-_REMARKS = frozenset(("INFO", "WARNING", "WARN", "DEBUG", "NOTICE", "TRACE"))
 # lines of training behind a message that show that its process went on
 _STEPS = 2
 _LOOPS = 4  # lines of one form that show that a program works in a loop
 _LOOK_BACK = 200
+_SHAPE = 120  # characters that tell the form of a line
 _WAY_OUT = 40  # lines
 # "NCCL INFO init.cc:1799 -> 2": the files that hold what a program calls
 _RETURNED = r"NCCL INFO (?:\S*/)?(?:init|group|enqueue|collectives)\.cc:\d+ -> [1-9]\b"
-_COLUMNS = 120  # characters in which a column of levels stands
 OWN_CODE = "own-code-error"
 _LAUNCHERS = ("ChildFailedError", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError")
 
@@ -45,12 +44,9 @@ def is_repeated(finding: Finding, transcript: Transcript) -> bool:
 
 
 def _is_remark(event: Event, transcript: Transcript) -> bool:
-    level = event.level or ""
-    if event.kind is EventKind.NCCL and _handed_up(event, transcript):
+    if event.kind is EventKind.NCCL and handed_up(event, transcript):
         return False
-    if event.kind is EventKind.LOG and not level and "|" in event.text[:_COLUMNS]:
-        level = next((cell for cell in event.text[:_COLUMNS].split("|") if cell.strip() in _REMARKS), "")
-    if event.kind is EventKind.WARNING or level.strip().upper() in _REMARKS:
+    if event.kind is EventKind.WARNING or level(event) in BELOW_ERROR:
         return True
     bare = event.kind is EventKind.EXCEPTION and not event.headed and event.level is None
     if event.kind is not EventKind.LOG and not bare:
@@ -60,7 +56,7 @@ def _is_remark(event: Event, transcript: Transcript) -> bool:
     return event.kind is EventKind.LOG and not is_failure(event) and _raised_after(event, transcript)
 
 
-def _handed_up(event: Event, transcript: Transcript) -> bool:
+def handed_up(event: Event, transcript: Transcript) -> bool:
     """Did the call of NCCL's interface that warned return an error? It prints its way out, place by place."""
     process = event.text.split(":", 2)[:2]
     return any(
@@ -120,7 +116,7 @@ def _repeats_after(event: Event, transcript: Transcript) -> bool:
 
 def _loops(event: Event, beside: Sequence[Event]) -> bool:
     shapes = Counter(
-        pattern(r"\d+").sub("0", other.text[:_COLUMNS])
+        pattern(r"\d+").sub("0", other.text[:_SHAPE])
         for other in beside
         if other.kind is EventKind.LOG and other.stream == event.stream and not is_failure(other)
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from itertools import chain
 
-from torchdoctor.engine.context import went_on
+from torchdoctor.engine.context import handed_up, went_on
 from torchdoctor.engine.finding import quote
 from torchdoctor.engine.frames import of_process, outers, own_frame, user_frame
 from torchdoctor.engine.textfacts import frames_of, related
 from torchdoctor.intake.ending import rows
-from torchdoctor.intake.ending.event import is_failure, names_error, tells_failure
+from torchdoctor.intake.ending.event import BELOW_WARNING, is_failure, names_error, tells_failure
 from torchdoctor.model import (
     Ending,
     Event,
@@ -268,8 +268,6 @@ def _announced(stack: Event, transcript: Transcript) -> Event | None:
 
 
 _SERIOUS = ("ERROR", "CRITICAL", "FATAL")
-_RETURNED = r"NCCL INFO \S+:\d+ -> [1-9]"  # NCCL gives up, and shows through which of its functions
-_REMARKS = ("INFO", "DEBUG", "TRACE", "NOTICE")
 
 
 def named(transcript: Transcript, *, failed: bool) -> Suspect | None:
@@ -285,7 +283,7 @@ def named(transcript: Transcript, *, failed: bool) -> Suspect | None:
     telling = [
         event
         for event in transcript.events
-        if not event.quoted and not event.recovered and event.level not in _REMARKS
+        if not event.quoted and not event.recovered and event.level not in BELOW_WARNING
         if _names_failure(event) or (failed and event.level in _SERIOUS)
     ]
     announced = [event for event in telling if pattern(ANNOUNCED).match(event.text[:400]) is not None]
@@ -332,8 +330,8 @@ def _went_on(event: Event, transcript: Transcript) -> bool:
             return False
     if event.kind is not EventKind.NCCL:
         return went_on(event, transcript)
-    behind = [one.text for one in transcript.events[event.id + 1 :] if one.kind is EventKind.NCCL]
-    return bool(behind) and not any(pattern(_RETURNED).search(text) for text in behind)
+    behind = any(one.kind is EventKind.NCCL for one in transcript.events[event.id + 1 :])
+    return behind and not handed_up(event, transcript)
 
 
 def written(transcript: Transcript) -> Suspect | None:

@@ -17,7 +17,9 @@ _FAILURES = (
 )
 
 _PROSE = 10  # words
-_REMARKS = ("INFO", "DEBU", "WARN")
+BELOW_WARNING = ("INFO", "DEBUG", "NOTICE", "TRACE")
+BELOW_ERROR = ("WARNING", "WARN", *BELOW_WARNING)
+_COLUMNS = 120  # characters in which a column of levels stands
 _LAUNCHER_FAILED = r"exit ?code:? -?[1-9]|return code = -?[1-9]|non-zero|\breceived SIG[A-Z]+"
 _WATCHED = (EventKind.LOG, EventKind.LAUNCHER, EventKind.SCHEDULER)
 _REPORTS = (EventKind.NCCL, EventKind.KERNEL_LOG, EventKind.WARNING)
@@ -96,14 +98,14 @@ def _is_account(draft: Draft | Event, text: str) -> bool:
     if rows.ACCOUNTED.search(text) is not None:
         return True
     refused = rows.REFUSAL.search(text) is not None and rows.AROUND.search(text) is None
-    return refused and level(draft) not in _REMARKS
+    return refused and level(draft) not in BELOW_ERROR
 
 
 def _tells_failure(draft: Draft | Event, text: str) -> bool:
     """Does a plain line say that something failed, and not how the program got around it?"""
     if rows.BAD.search(text) is None or goodness(text) or is_step(text) or " is expected" in text.lower():
         return False
-    if level(draft) in _REMARKS or rows.AROUND.search(text):
+    if level(draft) in BELOW_ERROR or rows.AROUND.search(text):
         return False
     if pattern(r"^\s*[a-z][\w-]*: +[\w.-]+(?: +# .*)?$|^\s+\d+  +\S").match(text):
         return False  # a switch of a settings dump; how often something was counted
@@ -122,12 +124,12 @@ def _within_words(before: str) -> bool:
 
 
 def level(draft: Draft | Event) -> str:
-    """WARN or INFO, also where the level stands in a column that is not known as one; else empty."""
+    """The level of a line, also one below ERROR in a column that is not known as one; else ""."""
     if draft.level:
-        return draft.level[:4]
-    raw = draft.raw if isinstance(draft, Draft) else draft.text
+        return draft.level
+    raw = (draft.raw if isinstance(draft, Draft) else draft.text)[:_COLUMNS]
     if raw[:1] == "[" and (mark := pattern(r"\[([WI]) \d{4}-\d\d-\d\d ").match(raw)) is not None:
-        return "WARN" if mark[1] == "W" else "INFO"  # Optuna
-    if "| INFO" not in raw[:80] and "| WARN" not in raw[:80]:
+        return "WARNING" if mark[1] == "W" else "INFO"  # Optuna
+    if "|" not in raw:
         return ""
-    return "INFO" if "| INFO" in raw[:80] else "WARN"
+    return next((word for cell in raw.split("|") if (word := cell.strip()) in BELOW_ERROR), "")

@@ -307,7 +307,7 @@ def _nccl_went_on(drafts: list[Draft], index: int) -> bool:
     for draft in drafts[index + 1 : index + _MOST]:
         if draft.raw.startswith(("NCCL version ", "RCCL version ")):
             return True
-        more = draft.kind is EventKind.NCCL and level(draft) != "WARN"
+        more = draft.kind is EventKind.NCCL and level(draft) != "WARNING"
         if more and _process(draft) == process:
             return draft.level == "INFO" and not pattern(r" -> \d+\b").search(draft.text())
     return False
