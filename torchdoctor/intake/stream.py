@@ -126,6 +126,8 @@ class Stream:
             return
         if first in "=*RF" and self._box(line):
             return
+        if body == "At:" and self._pybind(line):
+            return
         if (first.isalpha() or any(word in body for word in _RAISED)) and self._bare(line):
             return
         self.single(line)
@@ -213,6 +215,14 @@ class Stream:
         if not is_thread_head(line.body):
             return False
         self.reader = StackReader(self, line)
+        return True
+
+    def _pybind(self, line: Line) -> bool:
+        from torchdoctor.intake.pybind import PybindReader, told_by
+
+        if self.last is None or not told_by(self.last, line):
+            return False
+        self.reader = PybindReader(self, self.last)
         return True
 
     def _bare(self, line: Line) -> bool:
