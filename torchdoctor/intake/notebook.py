@@ -293,3 +293,17 @@ def place_of(body: str, at: int) -> Frame | None:
         return None
     file = found["file"]
     return Frame(file, int(found["line"][:9]), found["function"] or "", "", package_of(file), at)
+
+
+def placed(stream: Feed, line: Line) -> tuple[TracebackReader, Line] | None:
+    """A reader for ``src/head.py:14: RuntimeError: text``, as pytest --tb=line prints it, and the line
+    from its exception on."""
+    found = pattern(
+        r"^((?:[A-Za-z]:[\\/])?[^\s:]{1,300}\.py):(\d{1,9}): ((?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?=\S)"
+    ).match(line.body)
+    if not found:
+        return None
+    reader = TracebackReader(stream, line, headed=False)
+    reader.frame_indent = 0
+    reader.draft.add_frame(Frame(found[1], int(found[2]), "", "", package_of(found[1]), line.number))
+    return reader, Line(line.number, line.text, line.body[found.start(3) :], line.mark)

@@ -57,8 +57,6 @@ class Stream:
         self.summary: Draft | None = None
         self.places: list[Frame] = []  # pytest prints them above the error they lead to
 
-    # ------------------------------------------------------------------ feed
-
     def feed(self, line: Line) -> None:
         while (reader := self.reader) is not None:
             taken = reader.take(line)
@@ -98,8 +96,6 @@ class Stream:
         while (reader := self.reader) is not None:
             self.reader = None
             reader.close()
-
-    # ----------------------------------------------------------------- start
 
     def start(self, line: Line) -> None:
         body = line.body
@@ -275,22 +271,15 @@ class Stream:
         return True
 
     def _placed(self, line: Line) -> bool:
-        """``src/head.py:14: RuntimeError: text``, as pytest --tb=line prints a failure."""
-        found = pattern(
-            r"^((?:[A-Za-z]:[\\/])?[^\s:]{1,300}\.py):(\d{1,9}): "
-            r"((?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (?=\S)"
-        ).match(line.body)
-        if not found:
-            return False
-        reader = TracebackReader(self, line, headed=False)
-        reader.frame_indent = 0
-        reader.draft.add_frame(Frame(found[1], int(found[2]), "", "", package_of(found[1]), line.number))
-        self.reader = reader
-        self.head_mark, self.head_logger = line.mark, line.mark.logger
-        reader.take(Line(line.number, line.text, line.body[found.start(3) :], line.mark))
-        return True
+        from torchdoctor.intake.notebook import placed
 
-    # ---------------------------------------------------------------- single
+        found = placed(self, line)
+        if found is None:
+            return False
+        self.reader, told = found
+        self.head_mark, self.head_logger = line.mark, line.mark.logger
+        self.reader.take(told)
+        return True
 
     def single(self, line: Line) -> None:
         """An event that begins with this line and is no exception."""
@@ -376,8 +365,6 @@ class Stream:
             draft.host = found[1]
         level = pattern(r"\bNCCL (INFO|WARN|ERROR|TRACE)\b").search(body)
         draft.level = {"WARN": "WARNING"}.get(level[1], level[1]) if level else draft.level
-
-    # ------------------------------------------------------------- hand over
 
     def put(self, draft: Draft) -> None:
         if draft.rank is None:
