@@ -1,4 +1,4 @@
-"""A Python error that a C++ program tells of: pybind11 writes its frames below the message, behind ``At:``."""
+"""A Python error that a C++ program tells of: pybind11 writes its frames below it, behind ``At:``."""
 
 from __future__ import annotations
 
