@@ -904,6 +904,77 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # vLLM says by which option of its own, and quotes transformers
+        "INFO 06-03 11:02:10 [api_server.py:1289] vLLM API server version 0.9.0\n"
+        "Traceback (most recent call last):\n"
+        '  File "/usr/local/lib/python3.12/dist-packages/vllm/transformers_utils/config.py", line 383, in get_config\n'
+        "    config = AutoConfig.from_pretrained(\n"
+        "ValueError: Loading /models/phi-small requires you to execute the configuration file in that repo on your "
+        "local machine.",
+        "Start the server with --trust-remote-code",
+        "trust_remote_code=True",
+    ),
+    (  # what is no output of the tokenizer is misspelt
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/chat.py", line 15, in <module>\n    out = model.generate(**x, temprature=0.2)\n'
+        "ValueError: The following `model_kwargs` are not used by the model: ['temprature'] (note: typos in the "
+        "generate arguments will also show up in this list)",
+        "Take ['temprature'] out of the call",
+        "token_type_ids",
+    ),
+    (  # transformers calls the tokenizer that came with a model, which is of an older time
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/chat.py", line 15, in <module>\n    x = tokenizer(texts, padding=True)\n'
+        '  File "/home/u/env/lib/python3.11/site-packages/transformers/tokenization_utils_base.py", line 3522, in pad\n'
+        "    outputs = self._pad(\n"
+        "TypeError: ChatGLMTokenizer._pad() got an unexpected keyword argument 'padding_side'",
+        "Install transformers 4.44",
+        "--upgrade",
+    ),
+    (  # a context of which LlamaIndex makes the call
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/env/lib/python3.11/site-packages/llama_index/llms/huggingface/base.py", line 358, in complete\n'
+        "    tokens = self._model.generate(**inputs)\n"
+        '  File "/home/u/env/lib/python3.11/site-packages/transformers/generation/utils.py", line 1360, in '
+        "_validate_model_kwargs\n    raise ValueError(\n"
+        "ValueError: The following `model_kwargs` are not used by the model: ['token_type_ids'] (note: typos in the "
+        "generate arguments will also show up in this list)",
+        "Give HuggingFaceLLM tokenizer_outputs_to_remove",
+        "inputs.pop",
+    ),
+    (  # Unsloth has a call of its own for the adapters
+        "Unsloth 2024.10.0 patched 32 layers with 32 QKV layers, 32 O layers and 32 MLP layers.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tune.py", line 52, in <module>\n    trainer = SFTTrainer(model=model, args=args)\n'
+        '  File "/home/u/env/lib/python3.11/site-packages/transformers/trainer.py", line 519, in __init__\n'
+        "    raise ValueError(\n"
+        "ValueError: You cannot perform fine-tuning on purely quantized models. Please attach trainable adapters on top "
+        "of the quantized model to correctly perform fine-tuning.",
+        "Call model = FastLanguageModel.get_peft_model",
+        "prepare_model_for_kbit_training",
+    ),
+    (  # the message alone, without the frames that name a model's own code
+        "AttributeError: 'DynamicCache' object has no attribute 'get_usable_length'",
+        "Install the transformers that the calling code was written for",
+        "trust_remote_code",
+    ),
+    (  # a configuration class that came with the model does not change with transformers
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/.cache/huggingface/modules/transformers_modules/acme/chat-7b/8a1/configuration_chat.py", '
+        "line 182, in _rope_scaling_validation\n    raise ValueError(\n"
+        "ValueError: `rope_scaling` must be a dictionary with two fields, `type` and `factor`, got {'factor': 8.0, "
+        "'rope_type': 'llama3'}",
+        "Load the model without its own code",
+        "this release does not know",
+    ),
+    (  # a spread model in a distributed run, in accelerate's newer words
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/tune.py", line 61, in <module>\n    trainer.train()\n'
+        "ValueError: You can't train a model that has been loaded in 8-bit or 4-bit precision on multiple devices in any "
+        "distributed mode. In order to use 8-bit or 4-bit models that have been loaded across multiple GPUs",
+        "Load the whole quantised model on the rank's own card",
+        "8-bit model",
+    ),
     (  # PyPI has DGL for Windows, and torch's index does not
         "torch 2.3.0+cu121\nTraceback (most recent call last):\n"
         '  File "D:\\own\\fit.py", line 2, in <module>\n    import dgl\n'

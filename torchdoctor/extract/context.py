@@ -69,7 +69,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs", "miopenStatus",
         "libbitsandbytes_hip", "libbitsandbytes_rocm", "HIPBLAS_STATUS_", "/ops.hip", "rocblaslt ",
     ),
-    "intel": ("+xpu", "torch.xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
+    "intel": ("+xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),
     "nvidia": (
         "NVIDIA", "nvidia", "CUDA error", "CUDA out of memory", "GeForce", "cuDNN", "CUDNN_", "CUBLAS_",
@@ -231,6 +231,8 @@ _SPELLINGS = (
     ("runtime", "dockerfile", ("#",), r"(?m)^#\d{1,3} \d{1,5}\.\d{1,3}[ \t]"),  # a step's line, by BuildKit
     ("runtime", "jupyter", ("!pip ", "!uv "), r"(?m)^!(?:pip|uv) \w"),
     ("device", "amd", ("AMD", "RX"), r"\b(?:AMD|RX)[ -]?\d{4} ?(?:XTX?|GRE)\b"),
+    # not as the second choice in an example, {'':torch.cuda.…} or {'':torch.xpu.…}, as accelerate has it
+    ("device", "intel", ("torch.xpu",), r"(?<!:)torch\.xpu\b"),
     ("runtime", "slurm", ("srun ",), _SRUN),
     ("runtime", "modules", ("module ",), r"(?m)(?:^|[$#>;&]) {0,8}module (?:load|avail|spider|add|swap) \w"),
     ("runtime", "modules", _IN_MODULES, _MODULE),

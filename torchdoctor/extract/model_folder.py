@@ -2,6 +2,7 @@
 
 Sources: transformers' cached_file (4.20 to 5) and from_pretrained (4.0 to 5), diffusers' and PEFT's own, and
 huggingface_hub's check of a repository's name, which gets what is no folder.
+A message on files without a name (a tokenizer has several), or on a key, names no file.
 """
 
 from __future__ import annotations
@@ -27,9 +28,13 @@ _FORMS = (
     r"Can't find '(?P<file>adapter_config\.json)' at '(?P<path>[^'\n]{1,300})'",
     r"Incorrect path_or_model_id: '(?P<path>[^'\n]{1,300})'",
     r"Repo id must be in the form 'repo_name' or 'namespace/repo_name': '(?P<path>[^'\n]{1,300})'",
+    r"Can't load (?:the )?(?P<what>[a-z ]{5,20}) (?:for|of) '(?P<path>[^'\n]{1,300})'\. If you were trying"
+    r"(?:[^\n]{1,900} directory containing an? (?:file named )?(?P<file>[\w.-]{1,120}\.[a-z]{1,12})\b)?",
+    r"Unrecognized model in (?P<path>\S{1,300}?)\. Should have a `model_type` key",
 )
 # nothing else names a folder so: a repository of the Hub has one slash at most
 _LOCAL = r"[/~]|\.{1,2}/|[A-Za-z]:[\\/]|[^/]*/[^/]*/|[^\\]*\\"
+_PARTS = {"tokenizer": "processor", "configuration": "config", "model": "weights"}
 _OF_PROCESSOR = r"processor_config|tokenizer|vocab|merges|special_tokens|chat_template"
 
 
@@ -40,10 +45,11 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if found is None or not _is_folder(found["path"], text):
         return
     path = found["path"].rstrip(".") if "found in directory" in found[0] else found["path"]
-    file = found.groupdict().get("file")
+    parts = found.groupdict()
+    file = parts.get("file")
     yield "path", path
     yield "lacks", file
-    yield "part", _part(file) if file is not None else None
+    yield "part", _part(file) if file is not None else _PARTS.get(parts.get("what") or "")
     yield "given", _given(path, transcript)
 
 

@@ -109,6 +109,7 @@ _PSEUDO = (
     ("<decorator-gen", "decorator"),
     ("<eval_with_key>", "torch"),
     ("<torch_package", "torch"),
+    ("<template>", "jinja2"),
 )
 # they read the command line and call the program: their frames stand around every failure of it
 COMMAND_LINES = frozenset({"typer", "click", "fire", "absl", "hydra", "jsonargparse", "tyro"})
