@@ -332,9 +332,14 @@ def _behind(event: Event, transcript: Transcript, *kinds: RelationKind) -> Event
 
 
 def _short(event: Event) -> str:
-    """The exception in one line: its class without the module, its message's first line."""
+    """The exception in one line: its class without the module, its message's first line.
+
+    A bare one is told by the line that raised it, and its file.
+    """
     kind = (event.type or "").rpartition(".")[2]
     said = event.text.strip().partition("\n")[0]
+    if not said and event.frames and (code := event.frames[-1].code.strip()):
+        said = f"{code} ({event.frames[-1].place()})"
     return f"{kind}: {said}" if said else kind
 
 

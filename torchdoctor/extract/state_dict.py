@@ -36,6 +36,7 @@ FACTS: dict[str, str] = {
     "state_dict.other_architecture": "bool: names differ beyond a prefix, and shapes differ too",
     "state_dict.mismatch_first_dim": "bool: all shapes that differ do so in their first dimension only",
     "state_dict.mismatch_embedding": "bool: what differs is embeddings or a language-model head",
+    "state_dict.mismatch_computed": "bool: what differs are rows of one length, no weight or bias among them",
     "state_dict.adapter_rank_same": "bool: what differs is LoRA's, and not in the rank",
 }
 
@@ -213,11 +214,18 @@ def _sizes(text: str) -> tuple[int, ...]:
     return tuple(number(part) or 0 for part in text.split(",") if part.strip())
 
 
+_COMPUTED = 3  # rows of one length that show that one number made them
+
+
 def _mismatch_facts(mismatches: Sequence[Shapes]) -> Iterator[Found]:
     first_only = all(one[1:] == two[1:] and len(one) == len(two) > 0 for _, one, two in mismatches)
     yield "mismatch_first_dim", first_only
     words = all(any(word in name for word in _EMBEDDINGS) for name, _, _ in mismatches)
     yield "mismatch_embedding", words and first_only
+    # as a constructor computes them from one of its arguments: the steps of a schedule
+    rows = {(one, two) for _, one, two in mismatches if len(one) == len(two) == 1}
+    learned = any(name.endswith(("weight", "bias")) for name, _, _ in mismatches)
+    yield "mismatch_computed", len(mismatches) >= _COMPUTED and len(rows) == 1 and not learned
     yield (
         "adapter_rank_same",
         all(
