@@ -63,6 +63,7 @@ NAMESPACES = {
     "port": "port",
     "apptainer": "apptainer",
     "folder": "model_folder",
+    "placeholders": "placeholders",
 }
 
 

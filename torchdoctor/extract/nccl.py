@@ -33,7 +33,7 @@ FACTS: dict[str, str] = {
     "nccl.refused": "bool: a peer refused the connection or closed it: its process had ended or not begun",
     "nccl.name_unknown": "bool: the reason speaks of a host's name that does not resolve",
     "nccl.open_files": "bool: the reason speaks of the limit of open files",
-    "nccl.roce": "bool: the failed connection ran over RoCE: its addresses hold those of IPv4",
+    "nccl.roce": "bool: the failed connection ran over RoCE, and no card of InfiniBand stands beside it",
     "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.shared_gpu": "str: PCI address of the GPU that two ranks took, as nvidia-smi and lspci write it",
@@ -117,6 +117,7 @@ _LINK_FAULT = (
 )
 
 # NCCL's list of cards, and the GIDs of a failed connection, which hold an address of IPv4 over RoCE v2 alone
+_OF_IB = r"\w+:\d+/IB\b"
 _ROCE = r"\w+:\d+/RoCE\b|Gids?[ =:]{1,3}::ffff:\d"
 
 LIMIT = 2000  # characters of warnings that are kept
@@ -262,7 +263,8 @@ def _link_down(transcript: Transcript) -> bool:
 
 @once_a_text
 def _over_roce(transcript: Transcript) -> bool:
-    return any(pattern(_ROCE).search(one.text) for one in transcript.events)
+    listed = [one.text for one in transcript.events if pattern(_ROCE).search(one.text)]
+    return bool(listed) and not any(pattern(_OF_IB).search(text) for text in listed)
 
 
 def _error_class(text: str) -> str | None:

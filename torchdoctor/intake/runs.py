@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from torchdoctor.extract.progress import moves
+from torchdoctor.extract.progress import is_progress, moves
 from torchdoctor.intake.ending.event import goodness
 from torchdoctor.intake.keep import shape
 from torchdoctor.intake.lines import is_prompt
@@ -39,6 +39,7 @@ _STARTS = (
 JOB = r"(?i)\b(?:slurm[_ ])?job[ _]?id\b\W{1,4}(?P<id>\d{3,12})\b"
 # a scheduler closes a job: Slurm where it cancels one, LSF behind the summary that it writes below the output
 _CLOSED = r"\*\*\* JOB (?P<id>\d+)\S* ON \S+ CANCELLED AT"
+_UPDATES = 10  # of a bar, which show that it counts on
 _SUMMARY = "The output (if any) is above this job summary"
 _BELOW = ("PS:", "Read file <")
 # torchelastic's agent, which starts all processes again
@@ -67,7 +68,7 @@ def split(drafts: list[Draft]) -> list[list[Draft]]:
         if begin <= end < index:
             if closed and closes and closes != closed:
                 at = shut + 1
-            elif not several and _is_another(drafts, end, index):
+            elif not several and (_is_another(drafts, end, index) or _is_trained_after(drafts, end, index)):
                 at = end + 1
             elif _SUMMARY in drafts[end].raw:
                 at = -1 if draft.raw.strip().startswith(_BELOW) else index
@@ -121,7 +122,8 @@ def _is_main(draft: Draft) -> bool:
     if draft.kind is not EventKind.EXCEPTION or not draft.frames or draft.type is None:
         return _refused(draft)
     outer, name = draft.frames[0], draft.type.rpartition(".")[2]
-    return outer.function == "<module>" and outer.file != "<string>" and name not in _REPORTERS
+    begins = outer.function == "<module>" or (name == "SyntaxError" and not outer.function)
+    return begins and outer.file != "<string>" and name not in _REPORTERS
 
 
 def _is_another(drafts: list[Draft], end: int, index: int) -> bool:
@@ -135,6 +137,13 @@ def _is_another(drafts: list[Draft], end: int, index: int) -> bool:
     if two.frames and 0 < two.frames[0].at <= one.end_line:
         return False  # both wrote at once, as ranks do whose lines have no tag
     return _is_main(one) and _is_main(two) and _in_cell(one) == _in_cell(two) and not _linked(one, two)
+
+
+def _is_trained_after(drafts: list[Draft], end: int, index: int) -> bool:
+    """Does a bar count on behind the end of a main program? Both come by stderr, which keeps their order."""
+    if not is_progress(drafts[index].raw) or not _is_main(drafts[end]) or _in_cell(drafts[end]):
+        return False
+    return sum(one.count for one in drafts[end + 1 : index + 1] if is_progress(one.raw)) >= _UPDATES
 
 
 def _in_cell(draft: Draft) -> bool:
