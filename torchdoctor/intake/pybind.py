@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.frames import package_of
 from torchdoctor.intake.traceback import DONE, TAKEN
 from torchdoctor.model import EventKind, Frame
 from torchdoctor.patterns import pattern
 
-if TYPE_CHECKING:
-    from torchdoctor.intake.reader import Feed
-
 _TOLD = r"(?<![\w.])(?P<type>(?:[a-z_]\w*\.){0,8}[A-Z]\w*(?:Error|Exception)): (?P<text>\S.*)"
 _FRAME = r"\s+(?P<file>\S.*?)\((?P<line>\d{1,9})\): (?P<function>\S+)\s*$"
 _NEAR = 2  # lines between the message and its frames
 
 
-def told_by(draft: Draft, line: Line) -> bool:
-    """Does the line ``At:`` follow a message that names an exception?"""
-    return (
-        draft.kind is EventKind.LOG
-        and 0 < line.number - draft.end_line <= _NEAR
-        and pattern(_TOLD).search(draft.parts[-1]) is not None
-    )
+def reader_of(told: Draft | None, line: Line) -> PybindReader | None:
+    """The reader of what follows ``At:``, where a message that names an exception stands above it."""
+    if told is None or told.kind is not EventKind.LOG or not 0 < line.number - told.end_line <= _NEAR:
+        return None
+    found = pattern(_TOLD).search(told.parts[-1])
+    return PybindReader(told, found["type"], found["text"]) if found is not None else None
 
 
 class PybindReader:
     """Reads the frames, which come innermost first, and makes an exception of the message above them."""
 
-    def __init__(self, stream: Feed, told: Draft) -> None:
-        self.stream = stream
+    def __init__(self, told: Draft, kind: str, text: str) -> None:
         self.draft = told
+        self.kind, self.text = kind, text
 
     def take(self, line: Line) -> int:
         found = pattern(_FRAME).match(line.body)
@@ -45,10 +39,8 @@ class PybindReader:
         return TAKEN
 
     def close(self) -> None:
-        found = pattern(_TOLD).search(self.draft.parts[-1])
-        if found is None or not self.draft.frames:
+        if not self.draft.frames:
             return
-        self.draft.kind, self.draft.type = EventKind.EXCEPTION, found["type"]
-        self.draft.parts = [found["text"]]
-        self.draft.message_line = self.draft.line
+        self.draft.kind, self.draft.type = EventKind.EXCEPTION, self.kind
+        self.draft.parts, self.draft.message_line = [self.text], self.draft.line
         self.draft.frames.reverse()

@@ -214,12 +214,10 @@ class Stream:
         return True
 
     def _pybind(self, line: Line) -> bool:
-        from torchdoctor.intake.pybind import PybindReader, told_by
+        from torchdoctor.intake.pybind import reader_of
 
-        if self.last is None or not told_by(self.last, line):
-            return False
-        self.reader = PybindReader(self, self.last)
-        return True
+        self.reader = reader_of(self.last, line)
+        return self.reader is not None
 
     def _bare(self, line: Line) -> bool:
         body = line.body
