@@ -330,7 +330,7 @@ def program_of(event: Event) -> str | None:
     """The program that subprocess did not find; None for another exception."""
     if not (event.type or "").endswith("FileNotFoundError") or not event.frames:
         return None
-    if event.frames[-1].function != "_execute_child":
+    if event.frames[-1].function.rpartition(".")[2] != "_execute_child":  # IPython 8: Popen._execute_child
         return None
     found = pattern(_FORMS["FileNotFoundError"]).search(event.text[:2_000])
     if found is None:

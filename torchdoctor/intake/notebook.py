@@ -57,9 +57,7 @@ def cell_frame(body: str, at: int) -> Frame | None:
         found = pattern(_OLD).match(body) or (pattern(_VSCODE).match(body) if ".ipynb" in body else None)
     if found is None:
         return None
-    # IPython 8 names the class of a method, too: Popen._execute_child, where Python says _execute_child
-    named = (found["function"] or "").partition("(")[0].strip()
-    function = named.rpartition(".")[2] or "<module>"
+    function = (found["function"] or "<module>").partition("(")[0].strip() or "<module>"
     line = None if "cell line:" in function else found["line"]
     file = found["file"].strip()
     return Frame(file, int(line[:9]) if line else None, function, "", _package(file), at)
