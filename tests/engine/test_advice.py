@@ -3568,6 +3568,179 @@ BY_VALUE = [
         "Pad ahead of the crop: SpatialPad(spatial_size=(96, 96, 64)), or SpatialPadd",
         "PadIfNeeded",
     ),
+    (  # a marker that stands for a whole picture
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ask.py", line 9, in <module>\n'
+        "    out = model.generate(**inputs)\n"
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/models/llava/modeling_llava.py", line 647, in forward\n'
+        "    raise ValueError(\n"
+        "ValueError: Image features and image tokens do not match: tokens: 1, features 576\n",
+        "Pass text and images to the model's own processor in one call",
+        "Raise the length",
+    ),
+    (  # … for a sound
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ask.py", line 9, in <module>\n'
+        "    out = model.generate(**inputs)\n"
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/models/qwen2_audio/modeling_qwen2_audio.py", line 647, in forward\n'
+        "    raise ValueError(\n"
+        "ValueError: Audio features and audio tokens do not match: tokens: 2, features 202\n",
+        "Pass text and audio to the model's own processor",
+        "pictures",
+    ),
+    (  # two markers for each picture
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/ask.py", line 9, in <module>\n'
+        "    out = model.generate(**inputs)\n"
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/models/qwen2_5_vl/modeling_qwen2_5_vl.py", line 647, in forward\n'
+        "    raise ValueError(\n"
+        "ValueError: Image features and image tokens do not match: tokens: 108, features 54\n",
+        "Compare the markers in the text with the images",
+        "Forbid",
+    ),
+    (  # the tokenizer is not of the model
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.12/site-packages/transformers/processing_utils.py", line 1627, in _check_special_mm_tokens\n'
+        "    raise ValueError(\n"
+        "ValueError: Mismatch in `image` token count between text and `input_ids`. Got ids=[0] and text=[1]. Likely due to `truncation='max_length'`. Please disable truncation or increase `max_length`.\n",
+        "Load the tokenizer and processor that belong to this model",
+        "Raise the length",
+    ),
+    (  # ids that were expanded and cut by the caller
+        "ERROR 03-11 09:02:10 [core.py:340] Traceback (most recent call last):\n"
+        'ERROR 03-11 09:02:10 [core.py:340]   File "/srv/env/lib/python3.12/site-packages/vllm/model_executor/models/utils.py", line 412, in _merge_multimodal_embeddings\n'
+        "ERROR 03-11 09:02:10 [core.py:340] ValueError: Attempted to assign 256 + 256 = 512 multimodal tokens to 506 placeholders\n",
+        "Give vLLM the text, or ids with one marker an image",
+        "max_prompt_length",
+    ),
+    (  # in a server the request is at fault
+        "(VllmWorker rank=0 pid=2207) /pytorch/aten/src/ATen/native/cuda/IndexKernel.cu:402: masked_scatter_size_check: block: [0,0,0], thread: [0,0,0] Assertion `totalElements <= srcSize` failed.\n"
+        '(VllmWorker rank=0 pid=2207) ERROR 05-02 10:12:44 [multiproc_executor.py:470]   File "/srv/env/lib/python3.12/site-packages/vllm/v1/worker/gpu_model_runner.py", line 1056, in execute_model\n'
+        "(VllmWorker rank=0 pid=2207) ERROR 05-02 10:12:44 [multiproc_executor.py:470] RuntimeError: CUDA error: device-side assert triggered\n",
+        "Remove placeholder tokens from the texts of the request",
+        "cutoff_len",
+    ),
+    (  # the last release that had it
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/model_executor/models/registry.py", line 1120, in _raise_for_unsupported\n'
+        "    raise ValueError(\n"
+        "ValueError: Model architecture OuroForCausalLM was supported in vLLM until v0.26.0, and is not supported anymore. Please use an older version of vLLM if you want to use this model architecture.\n",
+        "Install the last vLLM that has OuroForCausalLM, 0.26.0",
+        "Else run it",
+    ),
+    (  # in an image a newer tag
+        "root@host:~# docker run --gpus all vllm/vllm-openai:v0.8.3 --model Qwen/Qwen3-8B\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/model_executor/models/registry.py", line 398, in _raise_for_unsupported\n'
+        "    raise ValueError(\n"
+        "ValueError: Model architectures ['Qwen3ForCausalLM'] are not supported for now. Supported architectures: ['LlamaForCausalLM']\n",
+        "Start a newer tag of the server's image",
+        "Update vLLM",
+    ),
+    (  # a file of SGLang that could not be imported
+        "[2026-01-02 10:00:01] Ignore import error when loading sglang.srt.models.qwen3_5: No module named 'sgl_kernel_npu'\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/sglang/srt/model_loader/utils.py", line 71, in resolve_transformers_arch\n'
+        "    raise ValueError(\n"
+        "ValueError: Qwen3_5ForCausalLM has no SGlang implementation and the Transformers implementation is not compatible with SGLang.\n",
+        "Repair the import that SGLang warns of",
+        "docs.vllm.ai",
+    ),
+    (  # vLLM has the class and could not import it
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/model_executor/models/registry.py", line 320, in _raise_for_unsupported\n'
+        "    raise ValueError(\n"
+        "ValueError: Model architectures ['LlamaForCausalLM'] are not supported for now. Supported architectures: ['AquilaModel', 'LlamaForCausalLM']\n",
+        "Read the traceback under 'Error in inspecting model architecture'",
+        "Update vLLM",
+    ),
+    (  # fp8 of an older release
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/config.py", line 3012, in _get_quantization_config\n'
+        "    raise ValueError(\n"
+        "ValueError: The quantization method fp8 is not supported for the current GPU. Minimum capability: 89. Current capability: 86.\n",
+        "Update vLLM: recent releases run fp8",
+        "GPTQ",
+    ),
+    (  # a card that no release runs it on
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/config.py", line 3012, in _get_quantization_config\n'
+        "    raise ValueError(\n"
+        "ValueError: The quantization method modelopt_fp4 is not supported for the current GPU. Minimum capability: 100. Current capability: 86.\n",
+        "Serve a version of the model that is quantized another way",
+        "Update vLLM",
+    ),
+    (  # float16 was asked for
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/config.py", line 3019, in _get_quantization_config\n'
+        "    raise ValueError(\n"
+        "ValueError: torch.float16 is not supported for quantization method fbgemm_fp8. Supported dtypes: [torch.bfloat16]\n",
+        "Start it with a --dtype out of torch.bfloat16",
+        "--dtype float16",
+    ),
+    (  # nothing in the model says so
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/config.py", line 660, in _verify_quantization\n'
+        "    raise ValueError(\n"
+        "ValueError: Quantization method specified in the model config (None) does not match the quantization method specified in the `quantization` argument (modelopt).\n",
+        "Leave --quantization modelopt out if the weights are not quantized",
+        "config.json says None",
+    ),
+    (  # experts on SGLang
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/sglang/srt/layers/quantization/fp8.py", line 819, in create_weights\n'
+        "    raise ValueError(\n"
+        "ValueError: The output_size of gate's and up's weight = 192 is not divisible by weight quantization block_n = 128.\n",
+        "Keep the experts whole (--ep-size",
+        "--enable-expert-parallel",
+    ),
+    (  # one GPU cannot be halved
+        "INFO 10-31 09:12:20 [llm_engine.py:237] Initializing with config: model='own', tensor_parallel_size=1, pipeline_parallel_size=1\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.11/site-packages/vllm/model_executor/layers/quantization/utils/marlin_utils.py", line 110, in verify_marlin_supports_shape\n'
+        "    raise ValueError(\n"
+        "ValueError: Weight input_size_per_partition = 10944 is not divisible by min_thread_k = 128. Consider reducing tensor_parallel_size or running with --quantization gptq.\n",
+        "Take the kernels that need no tiles of 128",
+        "Halve",
+    ),
+    (  # InfiniBand, by the list of cards
+        "node-2:5776:5898 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.2.0.4<0>\n"
+        "node-2:5776:5898 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.2.0.4<38254> with error 12, opcode 0, len 0, vendor err 129 (Recv) localGid fe80::1 remoteGid fe80::2\n",
+        "Check the InfiniBand fabric",
+        "to the RoCE v2 entry",
+    ),
+    (  # the card of the connection among several
+        "node-2:5776:5898 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.2.0.4<0>\n"
+        "node-2:5776:5898 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.2.0.4<38254> with error 12, opcode 0, len 0, vendor err 129 (Recv) localGid fe80::1 remoteGid fe80::2 hca mlx5_0\n",
+        "Check the InfiniBand fabric",
+        "to the RoCE v2 entry",
+    ),
+    (  # … by the channels
+        "node-2:5776:5898 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.2.0.4<0>\n"
+        "node-2:5776:5898 [0] NCCL INFO Channel 00/0 : 10[2] -> 18[2] [send] via NET/IB/1/GDRDMA\n"
+        "node-2:5776:5898 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.2.0.4<38254> with error 12, opcode 0, len 0, vendor err 129 (Recv) localGid fe80::1 remoteGid fe80::2\n",
+        "Set NCCL_IB_GID_INDEX on every node",
+        "Check the InfiniBand fabric",
+    ),
+    (  # which of them is not told
+        "node-2:5776:5898 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.2.0.4<0>\n"
+        "node-2:5776:5898 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.2.0.4<38254> with error 12, opcode 0, len 0, vendor err 129 (Recv) localGid fe80::1 remoteGid fe80::2\n",
+        "Check the ports of both nodes",
+        "to the RoCE v2 entry",
+    ),
+    (  # the word python behind a launcher
+        "/opt/conda/bin/python: can't open file '/home/u/exp/python': [Errno 2] No such file or directory\n",
+        "Leave the word python out behind the launcher",
+        "Correct the path",
+    ),
+    (  # a node that has it not
+        "+ srun torchrun --nnodes=4 --nproc_per_node=4 --rdzv_backend=c10d --rdzv_endpoint=n01:29500 pretrain.py\n"
+        "/usr/bin/python3: can't open file '/home/u/pretrain.py': [Errno 2] No such file or directory\n"
+        "E0302 10:11:22 4411 torch/distributed/elastic/multiprocessing/api.py:826] failed (exitcode: 2) local_rank: 0 "
+        "(pid: 4411) of binary: /usr/bin/python3\n",
+        "Put /home/u/pretrain.py where every node finds it",
+        "change into its folder",
+    ),
 ]
 
 

@@ -55,15 +55,16 @@ NAMESPACES = {
     "asserted": "asserted",
     "disagree": "disagree",
     "line": "line_parts",
+    "listed": "listed",
     "call": "call",
     "miopen": "miopen",
     "kv_cache": "kv_cache",
+    "multimodal": "multimodal",
     "newer": "newer",
     "wheel": "wheel_file",
     "port": "port",
     "apptainer": "apptainer",
     "folder": "model_folder",
-    "placeholders": "placeholders",
 }
 
 

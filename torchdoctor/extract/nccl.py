@@ -33,7 +33,8 @@ FACTS: dict[str, str] = {
     "nccl.refused": "bool: a peer refused the connection or closed it: its process had ended or not begun",
     "nccl.name_unknown": "bool: the reason speaks of a host's name that does not resolve",
     "nccl.open_files": "bool: the reason speaks of the limit of open files",
-    "nccl.roce": "bool: the failed connection ran over RoCE, and no card of InfiniBand stands beside it",
+    "nccl.roce": "bool: the failed connection ran over RoCE, by its addresses or NCCL's list of cards, else"
+    " over InfiniBand; absent where neither tells",
     "nccl.link_fault": "bool: a line tells of a network port or link that went down; unknown without one",
     "nccl.cpu_tensor": "bool: a tensor on the CPU was given to NCCL",
     "nccl.shared_gpu": "str: PCI address of the GPU that two ranks took, as nvidia-smi and lspci write it",
@@ -116,9 +117,12 @@ _LINK_FAULT = (
     r"|mlx[45]_(?:core|ib)[^\n]{0,120}(?i:link down|port down)"
 )
 
-# NCCL's list of cards, and the GIDs of a failed connection, which hold an address of IPv4 over RoCE v2 alone
-_OF_IB = r"\w+:\d+/IB\b"
-_ROCE = r"\w+:\d+/RoCE\b|Gids?[ =:]{1,3}::ffff:\d"
+# the GIDs of a failed connection, which hold an address of IPv4 over RoCE v2 alone
+_ROCE = r"Gids?[ =:]{1,3}::ffff:\d"
+# NCCL's list of cards, the one of a failed connection, and those of the channels
+_CARD = r"\[(\d{1,3})\](\w{1,40}):\d{1,3}/(IB|RoCE)\b"
+_ITS_CARD = r"\bhca (\w{1,40})"
+_CHANNELS = r"via NET/IB/(\d{1,3})"
 
 LIMIT = 2000  # characters of warnings that are kept
 _FIRST = frozenset({0, 1, 2})  # numbers of collectives before which nothing had gone over the links
@@ -205,7 +209,7 @@ def _error(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "unreachable", unreachable
     if "Got completion " in text:
         yield _link(event, transcript)
-        yield "roce", _over_roce(transcript)
+        yield "roce", _over_roce(event, transcript)
     on_cpu = "device type cpu" in text or "must be CUDA and dense" in text
     if on_cpu or reason:
         yield "cpu_tensor", on_cpu
@@ -261,10 +265,28 @@ def _link_down(transcript: Transcript) -> bool:
     return any(pattern(_LINK_FAULT).search(one.text) for one in transcript.events if not one.quoted)
 
 
+def _over_roce(event: Event, transcript: Transcript) -> bool | None:
+    if pattern(_ROCE).search(event.text) is not None:
+        return True
+    cards, used = _cards(transcript)
+    its = pattern(_ITS_CARD).search(event.text)
+    links = {link for _, name, link in cards if its is not None and name == its[1]}
+    links = links or {link for index, _, link in cards if index in used} or {link for _, _, link in cards}
+    if len(links) == 1:
+        return "RoCE" in links
+    return None
+
+
 @once_a_text
-def _over_roce(transcript: Transcript) -> bool:
-    listed = [one.text for one in transcript.events if pattern(_ROCE).search(one.text)]
-    return bool(listed) and not any(pattern(_OF_IB).search(text) for text in listed)
+def _cards(transcript: Transcript) -> tuple[set[tuple[str, str, str]], set[str]]:
+    """(number, name, kind of link) of each card in NCCL's lists, and the numbers that channels go over."""
+    cards: set[tuple[str, str, str]] = set()
+    used: set[str] = set()
+    for one in transcript.events:
+        if "NET/IB" in one.text:
+            cards.update((found[1], found[2], found[3]) for found in pattern(_CARD).finditer(one.text))
+            used.update(found[1] for found in pattern(_CHANNELS).finditer(one.text))
+    return cards, used
 
 
 def _error_class(text: str) -> str | None:
