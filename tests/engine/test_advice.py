@@ -3741,7 +3741,62 @@ BY_VALUE = [
         "Put /home/u/pretrain.py where every node finds it",
         "change into its folder",
     ),
+    (  # a Radeon that nothing names
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/paint/generate.py", line 70, in <module>\n    x = vae.encode(x * 2 - 1).mean * factor\n'
+        "RuntimeError: HIP error: invalid device function\n"
+        "For debugging consider passing AMD_SERIALIZE_KERNEL=3\n",
+        "Let the card pose as gfx1030, if rocminfo names it gfx1031 to gfx1035",
+        "CUDA",
+    ),
+    (  # a Jetson, by the name of its power mode
+        "NV Power Mode: MAXN_SUPER\n"
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/own/mul.py", line 24, in <module>\n    c = a @ b\n'
+        "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`\n",
+        "Take cuBLAS out of the environment",
+        "nvidia-smi",
+    ),
+    (  # a board, by the name in its prompt
+        "u@nano:~$ python3\nPython 3.8.10 (default, Jun 22 2022, 20:18:18) \n[GCC 9.4.0] on linux\n"
+        ">>> import torch\nIllegal instruction (core dumped)\n",
+        "Let OpenBLAS know the core of this ARM board",
+        "Proxmox",
+    ),
+    (  # a library of the system's CUDA, which no pip package holds
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/own/setup.py", line 12, in <module>\n    import torch\n'
+        "ImportError: /lib64/libm.so.6: version `GLIBC_2.29' not found "
+        "(required by /usr/local/cuda/lib64/libnvshmem_host.so.3)\n",
+        "Put a release of /usr/local/cuda/lib64/libnvshmem_host.so.3 there",
+        "ffmpeg",
+    ),
+    (  # clang's own header around that of a library which is not there
+        "-- Check for working HIP compiler: /opt/rocm-7.1.0/lib/llvm/bin/clang++ - broken\n"
+        "CMake Error at /usr/share/cmake/Modules/CMakeTestHIPCompiler.cmake:59 (message):\n"
+        '    /opt/rocm-7.1.0/lib/llvm/lib/clang/20/include/cuda_wrappers/cmath:30:2: error: "Could not find '
+        "standard C++ header 'cmath'. Add -v to your compilation command to check the include paths.\"\n"
+        "    /opt/rocm-7.1.0/lib/llvm/lib/clang/20/include/__clang_hip_runtime_wrapper.h:112:10: fatal error: "
+        "'cstdlib' file not found\n    2 errors generated when compiling for gfx1151.\n",
+        "Install the C++ headers of the GCC that clang selects",
+        "hipified",
+    ),
 ]
+
+
+def test_a_module_that_another_own_file_imports_is_not_the_program(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/webui/modules/menu.py", line 231, in load_wrapper\n    model = load_model(name)\n'
+        '  File "/home/u/webui/modules/fast.py", line 5, in <module>\n    from exllamav2 import (\n'
+        '  File "/home/u/miniconda3/envs/gen/lib/python3.11/site-packages/exllamav2/ext.py", line 6, in <module>\n'
+        "    import exllamav2_ext\n"
+        "ImportError: /home/u/miniconda3/envs/gen/lib/python3.11/site-packages/exllamav2_ext.cpython-311-"
+        "x86_64-linux-gnu.so: undefined symbol: __cxa_call_terminate\n"
+    )
+    found = first(f"torch 2.4.0\n{text}", rules)
+    assert found.rule == "glibcxx-missing"
+    assert not [fix for fix in found.fixes if "fast.py" in (fix.run or "")]
 
 
 def test_a_command_names_the_folder_that_pip_builds(rules: RuleSet) -> None:

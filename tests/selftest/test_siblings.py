@@ -240,7 +240,10 @@ NAMES = ("lstsq-rank", "fft", "graphs")
 
 
 def run(
-    executor: Forking, programs: runner.Programs, faults: dict[str, str], limit_s: float = 60.0
+    executor: Forking,
+    programs: runner.Programs,
+    faults: dict[str, str],
+    limits: dict[str, float] | None = None,
 ) -> tuple[dict[str, tuple[Verdict, str]], list[list[str]]]:
     """The verdict and reason of each check, and which of them were begun together."""
     jobs = [Job(check, "cpu", 0) for name in NAMES if (check := find(name)) is not None]
@@ -249,6 +252,7 @@ def run(
 
     def argv(job: Job) -> tuple[tuple[str, ...], float]:
         name = job.check.name
+        limit_s = (limits or {}).get(name, 60.0)
         path = programs.path(job.check.file)
         return runner.arguments(job, path, "standard", limit_s, faults.get(name, "")), limit_s
 
@@ -296,7 +300,7 @@ def test_one_that_breaks_takes_no_other_along(
 
 
 def test_each_has_its_own_time_limit(executor: Forking, programs: runner.Programs) -> None:
-    found, _ = run(executor, programs, {"fft": "hang"}, limit_s=3.0)
+    found, _ = run(executor, programs, {"fft": "hang"}, {"fft": 3.0})
     assert found["fft"][0] is Verdict.FAIL
     assert found["fft"][1].startswith("stuck: no further output for")
     assert (found["lstsq-rank"][0], found["graphs"][0]) == (Verdict.PASS, Verdict.PASS)

@@ -84,7 +84,8 @@ _OF_CONDA = {
 # that a compiler failed, after its own words
 _UNSAID = (
     r"collect2: error: ld returned|error: command u?'[^\n]{1,300}' failed with exit |compilation terminated"
-    r"|g?make(?:\[\d+\])?: \*\*\* \[|ninja: build stopped"
+    r"|g?make(?:\[\d+\])?: \*\*\* \[|ninja: build stopped|FAILED: \S"
+    r"|error: `cargo [^\n]{1,2000} failed with code "
 )
 # what pip prints above and below the words of the build itself
 ANNOUNCED = (

@@ -223,11 +223,15 @@ def fallback(transcript: Transcript) -> Suspect | None:
 
 
 def _signalled(event: Event, transcript: Transcript) -> Event | None:
-    """The line by which a handler of signals (Ray's, absl's) tells of one, above the abort it ends in."""
+    """The line above an abort by which a handler of signals (Ray's, absl's) or a GPU's runtime tells why."""
     if event.kind is not EventKind.CRASH or "Aborted" not in event.text:
         return None
     above = transcript.events[max(0, event.id - _NEAR) : event.id]
-    asked = (one for one in above if pattern(_ASKED).search(one.text[:400]) is not None)
+    asked = (
+        one
+        for one in above
+        if one.kind is EventKind.DEVICE_ASSERT or pattern(_ASKED).search(one.text[:400]) is not None
+    )
     return next(asked, None)
 
 

@@ -225,6 +225,7 @@ _MODULE = (
     r"|/spack/linux-[\w.-]+/(?:[\w.-]+/)?(?P<spack>cuda|gcc)-\d"
 )
 _IN_MODULES = ("/CUDA", "/GCC", "/cuda", "/gcc", "/NVHPC", "/nvhpc")
+_AT_BOARDS = ("@jetson", "@nano", "@orin", "@xavier", "@agx", "@tx")
 # what has more spellings than one: a new container's prompt, AMD's names of cards, the tag of an L4T image
 _SPELLINGS = (
     ("runtime", "docker", ("@", "/app/", " exited with code "), _CONTAINER),
@@ -245,6 +246,14 @@ _SPELLINGS = (
     ("board", "jetson", ("r3", "# R"), rf"[:_-]r3\d\.\d+\.\d+\b|{_L4T}"),
     # the GPU of a Jetson, as torch and programs that print it name it; no card has these capabilities
     ("board", "jetson", ("Orin", "Xavier"), r"\bOrin\b|[(\"]Xavier(?:, \d|\")|\bXavier with CUDA"),
+    ("board", "jetson", ("NV Power Mode: ",), r"\bNV Power Mode: "),  # of nvpmodel
+    # the names that its boards bear, at a prompt
+    (
+        "board",
+        "jetson",
+        _AT_BOARDS,
+        r"(?m)^[\w.-]{1,32}@(?:jetson|nano|orin|xavier|agx|tx[12])[\w-]{0,30}:[~/]",
+    ),
     ("board", "jetson", ("capability sm_",), r"capability sm_(?:53|62|72|87)\b"),
 )
 # where programs run on no other system
@@ -534,10 +543,10 @@ def _script(event: Event, transcript: Transcript) -> str:
     Python before 3.9 shows the path that was typed, later ones an absolute one.
     """
     for one in (event, *transcript.events):
-        for frame in one.frames:
-            if _started(frame):
-                typed = pattern(_AS_TYPED).fullmatch(frame.file)
-                return frame.file if typed is not None else re.split(r"[\\/]+", frame.file)[-1]
+        outermost = next((frame for frame in one.frames if not frame.package), None)
+        if outermost is not None and _started(outermost):
+            typed = pattern(_AS_TYPED).fullmatch(outermost.file)
+            return outermost.file if typed is not None else re.split(r"[\\/]+", outermost.file)[-1]
     failed = (pattern(_FAILED).search(one.text) for one in transcript.events if ".py FAILED" in one.text)
     return next((found[1] for found in failed if found is not None), "")
 

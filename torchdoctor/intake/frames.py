@@ -270,6 +270,11 @@ def as_one_stack(frames: list[Frame], short: bool = False) -> list[Frame]:
     if len(frames) > 1 and frames[0].file == "<string>" and "multiprocessing" in frames[1].file:
         # the command line of a spawned child: from multiprocessing.spawn import spawn_main; …
         frames = [_of(frames[0], "python"), *frames[1:]]
+    # what a package wrote and runs by exec()
+    frames = [
+        _of(frame, above.package) if frame.file == "<string>" and above.package != "python" else frame
+        for above, frame in zip(frames[:1] + frames, frames, strict=False)
+    ]
     if any(frame.package in _INSTALLERS or any(part in frame.file for part in _BUILDS) for frame in frames):
         # a setup.py that an installer runs, and the line by which it does: nobody's file
         frames = [_of(frame, "python") if frame.file == "<string>" else frame for frame in frames]
