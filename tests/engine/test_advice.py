@@ -3781,6 +3781,40 @@ BY_VALUE = [
         "Install the C++ headers of the GCC that clang selects",
         "hipified",
     ),
+    (  # a server compiles FlashInfer's kernel for the types that it was asked for
+        "[2026-06-07 18:49:51] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/usr/local/lib/python3.12/dist-packages/sglang/srt/model_executor/cuda_graph_runner.py", lin'
+        "e 716, in capture_one_batch_size\n"
+        "    run_once()\n"
+        '  File "/usr/local/lib/python3.12/dist-packages/flashinfer/jit/cpp_ext.py", line 330, in run_ninja\n'
+        "    raise RuntimeError(msg) from e\n"
+        "RuntimeError: Ninja build failed. Ninja output:\n"
+        "[1/4] /usr/local/cuda/bin/nvcc -DTORCH_EXTENSION_NAME=batch_decode_dtype_kv_fp4_e2m1 -c batch_decode"
+        ".cu -o batch_decode.cuda.o\n"
+        "FAILED: [code=1] batch_decode.cuda.o\n"
+        "/usr/local/lib/python3.12/dist-packages/flashinfer/data/include/flashinfer/vec_dtypes.cuh(117): erro"
+        'r: no suitable conversion function from "const Params::DTypeKV" to "float" exists\n'
+        '1 error detected in the compilation of "batch_decode.cu".\n'
+        "ninja: build stopped: subcommand failed.\n",
+        "Ask the server for another type or kernel",
+        "Build with the compiler",
+    ),
+    (  # a server from a wheel is not compiled by its reader
+        "(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108] EngineCore failed to start.\n"
+        "(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108] Traceback (most recent call last):\n"
+        '(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108]   File "/srv/env/lib/python3.12/site-packa'
+        'ges/vllm/v1/worker/gpu_worker.py", line 310, in load_model\n'
+        "(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108]     self.model_runner.load_model()\n"
+        '(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108]   File "/srv/env/lib/python3.12/site-packa'
+        'ges/vllm/model_executor/layers/quantization/utils/marlin_utils.py", line 307, in marlin_permute_scal'
+        "es\n"
+        "(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108]     s = s.reshape((-1, len(scale_perm)))[:"
+        ", scale_perm]\n"
+        "(EngineCore pid=1639) ERROR 04-25 03:33:09 [core.py:1108] torch.AcceleratorError: CUDA error: the pr"
+        "ovided PTX was compiled with an unsupported toolchain.\n",
+        "Update the NVIDIA driver on the host to one for the CUDA of this server's wheel",
+        "--no-build-isolation",
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ from torchdoctor.patterns import pattern, search
 # the groups peer-death and worker-death of rules/groups.toml; a test holds the two together
 PEER_CAUSES = frozenset(  # those of them that can be causes, too
     ("gloo-connect", "nccl-system-error", "nccl-internal-error", "nccl-socket-interface",
-     "nccl-ib-unacknowledged", "dist-rendezvous-timeout")
+     "nccl-peer-refused", "nccl-ib-unacknowledged", "dist-rendezvous-timeout")
 )  # fmt: skip
 STORE_LOST = "dist-store-lost"
 PEER_DEATH = PEER_CAUSES | frozenset(
