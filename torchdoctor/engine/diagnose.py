@@ -113,6 +113,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     if not anchored:
         written = judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
         live += [finding for finding in written if not finding.recovered]
+    if not live and not suspect.has_failure(transcript):
+        live = _of_requests(findings, transcript)
     mark_own_ends(live, transcript)
     live = without_own_code(live, transcript)
     live, unbuilt = _without_unbuilt(live, transcript)
@@ -144,7 +146,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     if transcript.form is Form.EMPTY and not notes:
         notes.append(_NOTHING)
     notes.extend(unbuilt.values())
-    notes.extend(_of_what_was_got_over(findings, transcript, failed))
+    notes.extend(_of_what_was_got_over([one for one in findings if one not in live], transcript, failed))
     if kernel:
         notes.extend(_kernel_remarks(transcript, findings))
     gone_by, open_end = ([], []) if failed else _without_failure(transcript, met)
@@ -161,6 +163,13 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
         got_over=bool(gone_by),
         open_end=bool(open_end),
     )
+
+
+def _of_requests(findings: list[Finding], transcript: Transcript) -> list[Finding]:
+    """Of a server that did not fail: what its answers to requests tell to have failed."""
+    from torchdoctor.engine.no_failure import refused  # most texts that are looked at show what failed
+
+    return [one for one in findings if any(refused(item.event, transcript) for item in one.occurrences)]
 
 
 def _caught(transcript: Transcript, findings: list[Finding]) -> list[Event]:

@@ -8,6 +8,7 @@ from torchdoctor.engine.finding import quote
 from torchdoctor.engine.textfacts import log_value
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Ending, Event, EventKind, Transcript, counted
+from torchdoctor.patterns import pattern
 
 OPEN = "Nothing here tells how it ended. If it still runs and does not get on: torchdoctor hang --all"
 _LAST = 3  # events at the end of a log that was cut in the middle
@@ -42,6 +43,17 @@ def _is_caught(event: Event, transcript: Transcript) -> bool:
         return False
     kept = event.recovered and not event.quoted and not is_ignored(event, transcript)
     return kept and event is not transcript.events[-1]
+
+
+def refused(event: Event, transcript: Transcript) -> bool:
+    """Does the server's access log tell that the request of this exception failed, and of no later one served?
+
+    uvicorn: ``"POST /v1/chat/completions HTTP/1.1" 400 Bad Request``. What looks whether it is up only gets.
+    """
+    form = pattern(r'"POST \S{1,200} HTTP/\d(?:\.\d)?" (\d)\d\d\b')
+    later = (form.search(one.text) for one in transcript.events[event.id + 1 :])
+    answers = [found[1] for found in later if found is not None]
+    return bool(answers) and answers[0] in "45" and "2" not in answers
 
 
 def is_ignored(event: Event, transcript: Transcript) -> bool:
