@@ -316,7 +316,15 @@ def test_a_variable_that_a_message_asks_for_is_a_command(asks: str, system: str 
     read = Reading(ReadingKind.RAISED_INSIDE, "knobs", "turn")
     item = Suspect("ValueError", asks, None, None, Evidence(asks), reading=read, asks=asks, system=system)
     assert next_step(item).startswith(step)
-    assert ("nothing of the kind" in next_step(item)) is step.startswith("Do what")
+
+
+def test_what_a_package_asks_for_where_nobody_called_it_is_an_option() -> None:
+    def step(kind: ReadingKind, asks: str = "Please set a dp-size > 1") -> str:
+        read = Reading(kind, "knobs", "turn")
+        return next_step(Suspect("ValueError", asks, None, None, Evidence(asks), reading=read, asks=asks))
+
+    assert "where knobs gets its options:" in step(ReadingKind.RAISED_INSIDE)
+    assert "where turn is called:" in step(ReadingKind.LIBRARY_REFUSED)
 
 
 def test_what_a_package_got_is_looked_for_in_the_line_that_called_it() -> None:

@@ -3815,6 +3815,29 @@ BY_VALUE = [
         "Update the NVIDIA driver on the host to one for the CUDA of this server's wheel",
         "--no-build-isolation",
     ),
+    (  # a server from a wheel or image keeps the torch that it was compiled for
+        '  File "/usr/local/bin/vllm", line 8, in <module>\n'
+        "    sys.exit(main())\n"
+        '  File "/usr/local/lib/python3.10/dist-packages/vllm/entrypoints/cli/main.py", line 53, in main\n'
+        "    args.dispatch_function(args)\n"
+        '  File "/usr/local/lib/python3.10/dist-packages/torch/cuda/__init__.py", line 319, in _lazy_init\n'
+        "    torch._C._cuda_init()\n"
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11080). Please update your "
+        "GPU driver by downloading and installing a new version from the URL: http://www.nvidia.com/Download/"
+        "index.aspx\n",
+        "Install a newer driver on the host, or take a release or an image of the server",
+        "--force-reinstall torch",
+    ),
+    (  # a server's kernels come with it
+        "ERROR 02-06 23:41:11 engine.py:389] Traceback (most recent call last):\n"
+        'ERROR 02-06 23:41:11 engine.py:389]   File "/usr/local/lib/python3.12/dist-packages/vllm/worker/work'
+        'er.py", line 155, in init_device\n'
+        "ERROR 02-06 23:41:11 engine.py:389]     torch.cuda.set_device(self.device)\n"
+        "ERROR 02-06 23:41:11 engine.py:389] RuntimeError: CUDA error: no kernel image is available for execu"
+        "tion on the device\n",
+        "Take a newer release or image of the server for an RTX 50",
+        "build the extension",
+    ),
 ]
 
 

@@ -46,7 +46,7 @@ def _is_caught(event: Event, transcript: Transcript) -> bool:
 
 
 def refused(event: Event, transcript: Transcript) -> bool:
-    """Does the server's access log tell that the request of this exception failed, and of no later one served?
+    """Does the server's access log tell that this request failed, and of no later one served?
 
     uvicorn: ``"POST /v1/chat/completions HTTP/1.1" 400 Bad Request``. What looks whether it is up only gets.
     """

@@ -337,7 +337,7 @@ def _called(
 
     A class is called by its name, which the line of the call has and no frame of the package. With
     ``from_outside`` nobody's, where only frames of the package and of Python are there: then nothing shows
-    a call that was refused, as in a server's worker.
+    a call that was refused, as in a server's worker, or in what its own command started.
     """
     ordered = frames if innermost_last else tuple(reversed(frames))
     owner = next((one.package for one in reversed(ordered) if one.package != "python"), "")
@@ -350,7 +350,7 @@ def _called(
             outside = frame.code
             break
         inside.insert(0, frame)
-    if from_outside and len(inside) == len(ordered):
+    if from_outside and (len(inside) == len(ordered) or ordered[0].package == owner):
         return "", None
     own = [frame for frame in inside if frame.package == owner]
     if inside[0].function == "__init__" and (made := _on_line(outside, owner, made=True)) is not None:

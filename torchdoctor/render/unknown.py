@@ -149,10 +149,9 @@ def _by_its_words(asks: str, read: Reading | None) -> str:
         where = ", where the value was set: before step(), by your code, a scheduler or a wrapper"
     if re.search(_VARIABLE, asks):
         where = ", before the program starts"  # which reads it then
-    step = f'Do what the message itself asks for{where}: "{asks}".'
-    if read is not None and read.kind is ReadingKind.RAISED_INSIDE:
-        step += f" If you set nothing of the kind, update {read.owner}: its own code raised it."
-    return step
+    elif read is not None and read.kind is ReadingKind.RAISED_INSIDE:
+        where = f", where {read.owner} gets its options"
+    return f'Do what the message itself asks for{where}: "{asks}".'
 
 
 def _by_reading(item: Reading) -> str:
