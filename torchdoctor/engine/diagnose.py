@@ -113,8 +113,7 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
     if not anchored:
         written = judge(occurrences(transcript, rules, text_facts, written=True), rules, text_facts)
         live += [finding for finding in written if not finding.recovered]
-    if not live and not suspect.has_failure(transcript):
-        live = _of_requests(findings, transcript)
+    live = live or _of_requests(findings, transcript)
     mark_own_ends(live, transcript)
     live = without_own_code(live, transcript)
     live, unbuilt = _without_unbuilt(live, transcript)
@@ -167,6 +166,8 @@ def _judged(transcript: Transcript, facts: FactBook, rules: RuleSet, *, of_torch
 
 def _of_requests(findings: list[Finding], transcript: Transcript) -> list[Finding]:
     """Of a server that did not fail: what its answers to requests tell to have failed."""
+    if suspect.has_failure(transcript):
+        return []
     from torchdoctor.engine.no_failure import refused  # most texts that are looked at show what failed
 
     return [one for one in findings if any(refused(item.event, transcript) for item in one.occurrences)]
