@@ -3838,6 +3838,14 @@ BY_VALUE = [
         "Take a newer release or image of the server for an RTX 50",
         "build the extension",
     ),
+    (  # a whole batch is no picture
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/user1/t.py", line 20, in <module>\n'
+        "    plt.imshow(batch)\n"
+        "TypeError: Invalid shape (16, 3, 64, 64) for image data\n",
+        "Take one picture out of the batch of 16",
+        "Move the channels to the end:",
+    ),
 ]
 
 
