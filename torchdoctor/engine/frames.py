@@ -152,7 +152,9 @@ def _package(events: list[Event], transcript: Transcript) -> Frame | None:
     for member in (*reversed(inside), *members, *reversed(beyond)):
         outermost = next((frame for frame in member.frames if frame.package not in _PLUMBING), None)
         if outermost is not None:
-            return next(frame for frame in reversed(member.frames) if frame.package == outermost.package)
+            # what it was handed on by, or raised while it was handled, calls from another line
+            called = (frame for one in (*members, member) for frame in reversed(one.frames))
+            return next(frame for frame in called if frame.package == outermost.package)
     return None
 
 
