@@ -904,6 +904,39 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # the environment's nvcc and another CUDA's headers; no conda beside micromamba, and no pip in a JIT build
+        "Using /home/u/user1/.cache/torch_extensions/py310_cu124 as PyTorch extensions root...\n"
+        "[1/2] /srv/micromamba/envs/robot/bin/nvcc -isystem "
+        "/srv/micromamba/envs/robot/lib/python3.10/site-packages/torch/include -c /srv/own/adam.cu -o adam.o\n"
+        "FAILED: adam.o\n"
+        "In file included from /usr/include/cuda_runtime.h:83,\n                 from <command-line>:\n"
+        "/usr/include/crt/host_config.h:139:2: error: #error -- unsupported GNU version! gcc versions later than "
+        "11 are not supported!\n"
+        "ninja: build stopped: subcommand failed.\n"
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 3, in <module>\n    fit()\n'
+        '  File "/srv/micromamba/envs/robot/lib/python3.10/site-packages/torch/utils/cpp_extension.py", line 2112, '
+        "in _run_ninja_build\n    raise RuntimeError(message) from e\n"
+        "RuntimeError: Error building extension 'fused_adam'\n",
+        "Install the whole toolkit of nvcc's release into the environment",
+        "pip install",
+    ),
+    (  # CANN's own compiler, and root at the prompt, who has no sudo
+        '(npu) root@board:~/probe# python3 -c "import torch, torch_npu; a = torch.ones(3).npu(); a * a"\n'
+        "In file included from <built-in>:1:\n"
+        "/usr/local/Ascend/ascend-toolkit/8.0.0/aarch64-linux/ccec_compiler/lib/clang/15.0.5/include/"
+        "__clang_cce_vector_intrinsics.h:20:10: fatal error: 'type_traits' file not found\n"
+        "RuntimeError: The Inner error is reported as above. The current working operator name is Mul.\n",
+        "Install the C++ half of the compiler",
+        "CXX=g++",
+    ),
+    (  # groups are not for root
+        "Traceback (most recent call last):\n"
+        '  File "/root/heat/step.py", line 10, in <module>\n    grid = torch.zeros(100, device="cuda")\n'
+        "RuntimeError: No HIP GPUs are available\n",
+        "Run rocminfo in this shell: if it says NOT loaded",
+        "usermod",
+    ),
     (  # vLLM says by which option of its own, and quotes transformers
         "INFO 06-03 11:02:10 [api_server.py:1289] vLLM API server version 0.9.0\n"
         "Traceback (most recent call last):\n"
@@ -3895,6 +3928,28 @@ def test_a_value_of_the_text_chooses_the_advice(text: str, start: str, never: st
     fixes = first(text, rules).fixes
     assert fixes[0].do.startswith(start)
     assert not [fix for fix in fixes if never in fix.do or never in (fix.run or "")]
+
+
+def test_a_program_that_uv_runs_is_asked_through_uv(rules: RuleSet) -> None:
+    text = (
+        "argv: uv run train --steps 5\n"
+        "UserWarning: Orin with CUDA capability sm_87 is not compatible with the current PyTorch installation.\n"
+        "torch.AcceleratorError: CUDA error: no kernel image is available for execution on the device\n"
+    )
+    found = first(text, rules)
+    assert "; uv run --no-sync python --version" in (found.fixes[0].run or "")
+    assert (found.decide_with or "").startswith("uv run --no-sync python -c ")
+    for other in ("uv run --with rich train", "train"):  # another environment; nothing of uv's
+        assert "uv run" not in (first(text.replace("uv run train", other), rules).decide_with or "")
+
+
+def test_micromamba_has_no_conda_beside_it(rules: RuleSet) -> None:
+    text = next(text for text, start, *_ in BY_VALUE if start.startswith("Install the whole toolkit"))
+    runs = [fix.run or "" for fix in first(text, rules).fixes]
+    assert runs[0].startswith("micromamba install -c nvidia/label/cuda-")
+    assert any(run.endswith("-ccbin g++-11'") and " && export CC=gcc-11 " in run for run in runs)
+    other = [fix.run or "" for fix in first(text.replace("micromamba", "miniconda3"), rules).fixes]
+    assert other[0].startswith("conda install ")
 
 
 def test_what_is_warned_of_on_the_way_out_is_no_main_evidence(rules: RuleSet) -> None:

@@ -58,8 +58,10 @@ _CUDA_WHEEL = r"whl/(?:nightly/)?(?:cu\d|\{)|\+cu\d"
 _PIP = r"(?<![\w./-])(?<!uv )(?<!-m )(?:python3? -m )?pip (install|uninstall|list|show|check|index|debug)\b"
 # of a plain wish alone: the options of pip are not those of uv add
 _ADDED = r"(?:uv |python3? -m )?pip install(?P<what>(?: (?!-)(?:\"[^\"]*\"|'[^']*'|[^\s;&|\"']+))+)"
-_CALLED = r"(?<![\w./\\-])python3?(?= -[cm] )"  # what is asked is what ran
-_OTHER_ENVIRONMENT = r"\bconda run\b|\bvenv\b"
+_CALLED = r"(?<![\w./\\-])python3?(?= -[cm] | --version\b)"  # what is asked is what ran
+BY_UV = "uv run --no-sync python"  # which leaves installed what the project's lock file does not name
+_UV_RUN = r"(?m)^(?:[^\n]{0,60}[$#>%:] )?(?:\w+=\S* )*uv run (?!-)\S"
+_OTHER_ENVIRONMENT = r"\b(?:conda|micromamba) run\b|\bvenv\b"
 _ROOT = frozenset(
     {"docker", "dockerfile", "podman", "kubernetes", "colab", "kaggle"}
 )  # where one is root, and sudo is missing
@@ -114,6 +116,11 @@ def plain(interpreter: object) -> str:
     """The path of an interpreter, if it can stand in a command as it is; a log may hold anything."""
     path = str(interpreter)
     return path if pattern(r"[\w.:\\/~-]+").fullmatch(path) else ""
+
+
+def run_by_uv(text: str) -> bool:
+    """Does uv start the program, in the environment of its project?"""
+    return search(_UV_RUN, text, "uv run ") is not None
 
 
 def of_host(command: str) -> str | None:
@@ -193,6 +200,8 @@ def adapted(
         slashed = interpreter.replace("\\", "/")
         command = command.replace(interpreter, slashed) if interpreter else command
         interpreter, script = slashed, script and script.replace("\\", "/")
+    if "/micromamba/" in interpreter:  # which has no conda beside it
+        command = pattern(r"\bconda (?=install |create |run |list )").sub("micromamba ", command)
     others = command.replace(interpreter, "") if interpreter else command  # whose own path may name one
     if not search(_OTHER_ENVIRONMENT, others, "conda", "venv"):
         if "uv-project" in seen.get("python", ()) and (wish := pattern(_ADDED).fullmatch(command)):
@@ -238,7 +247,8 @@ def _pip(seen: Mapping[str, frozenset[str]], interpreter: str) -> Callable[[re.M
         if "uv" in seen.get("python", ()):  # whose environments have no pip
             if found[1] in ("index", "debug"):
                 return f"uvx pip {found[1]}"
-            return f"uv pip {found[1]}" + (f" --python {interpreter}" if interpreter else "")
+            named = interpreter not in ("", BY_UV)
+            return f"uv pip {found[1]}" + (f" --python {interpreter}" if named else "")
         return rf"{interpreter} -m pip {found[1]}" if interpreter else found[0]
 
     return spelt

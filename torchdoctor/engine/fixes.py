@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 _PLACES = 8
 _INDEXED = ("index-url", "--torch-backend", "-f http", "://")
-_OF_ROOT = r"(?<![\w.])/root/[.\w]"
 # what rules write for a thing of the reader's, and the fact that names it
 _NAMED = (
     ("MAIN_PID", "ps.dumped"),
@@ -58,6 +57,8 @@ class Advice:
         )
         if self._sealed:  # the host has no such path
             self._interpreter = ""
+        elif not self._interpreter and commands.run_by_uv(as_text(self._ask(best)("log.text"))):
+            self._interpreter = commands.BY_UV
 
     def _ask(self, place: Occurrence) -> Callable[[str], Fact]:
         return partial(self._facts.fact, event=place.event, captures=place.captures)
@@ -145,7 +146,9 @@ class Advice:
             do += " It belongs into the definition file of the image: a .sif is read-only."
         if where and launch.of_image(run or "", self._seen) and not self._known("context.container").value:
             run = None  # the text shows no shell inside
-        return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run)
+        has_rights = fix.risk == "needs-root" and self._is_root and "sudo " not in (run or "")
+        risk = "changes-environment" if has_rights else fix.risk
+        return replace(fix, do=" ".join(filter(None, (do, blanks))), run=run, risk=risk)
 
     def decides(self, words: RuleText) -> str | None:
         """The command that settles the cause, with the values of the message; None where one is unknown."""
@@ -175,8 +178,10 @@ class Advice:
             return None
         if releases.too_new(command, self._ask(self._places[0])):
             return None
-        if "sudo apt-get" in command and self._is_root():
+        if "sudo " in command and self._is_root:
             command = commands.for_root(command)
+            if not _CONTAINERS & self._seen.get("runtime", frozenset()):  # whose host may be another's
+                command = command.replace("sudo ", "")
         if any(word in command for word in ("pip", "PACKAGE", " setup.py")):
             from torchdoctor.engine import packages
 
@@ -220,10 +225,10 @@ class Advice:
         texts = (event.text for event in self._facts.transcript.events)  # a prompt's line is written
         return next(filter(None, map(commands.shell_of, texts)), "")
 
+    @cached_property
     def _is_root(self) -> bool:
         """Does the program run as root, as in a container, where sudo is mostly missing?"""
-        text = self._ask(self._places[0])("log.text")
-        return text.state is State.KNOWN and search(_OF_ROOT, str(text.value), "/root/") is not None
+        return self._ask(self._places[0])("context.root").state is State.KNOWN
 
     def _is_frozen(self, command: str) -> bool:
         """Would it install into an image of Apptainer's or the store of Nix, which only builds write?"""

@@ -151,9 +151,10 @@ def _package(events: list[Event], transcript: Transcript) -> Frame | None:
     beyond = [event for event in around if event not in inside]
     for member in (*reversed(inside), *members, *reversed(beyond)):
         outermost = next((frame for frame in member.frames if frame.package not in _PLUMBING), None)
-        if outermost is not None:  # where it was raised, if that is the same package's, else who handed it on
-            frames = (*member.frames, *events[0].frames)
-            return next(frame for frame in reversed(frames) if frame.package == outermost.package)
+        if outermost is not None:
+            # what it was handed on by, or raised while it was handled, calls from another line
+            called = (frame for one in (*members, member) for frame in reversed(one.frames))
+            return next(frame for frame in called if frame.package == outermost.package)
     return None
 
 

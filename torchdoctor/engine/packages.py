@@ -28,6 +28,8 @@ _IN_CLONE = r"(?P<folder>(?:/|~/)(?:[\w.+-]+/){0,20}NAME)/(?:NAME/|build/|setup\
 _NO_CLONE = ("-packages", ".egg", "/pip-", "/.cache/", "/__w/", "/runner/")
 # torch.utils.cpp_extension.load and load_inline; what shows that CMake was started by an installer
 _WHILE_RUNNING = ("cpp_extension.py:_jit_compile", "cpp_extension.py:load")
+_EXTENSIONS = "torch_extensions/"  # where it builds
+_SET = r"(?:\w+=(?:'[^']*'|\"[^\"]*\"|\S*) )+(?=pip install )"
 _BY_PIP = ("setup.py", "pip ", "site-packages/setuptools", "running build", "pyproject")
 # sources are asked for: no wheel of the release will do
 _FROM_SOURCE = ("--no-binary", "TORCH_CUDA_ARCH_LIST=", "FORCE_CUDA=")
@@ -127,9 +129,13 @@ def _fetched(ask: Callable[[str], Fact]) -> str:
 
 def _again(command: str, ask: Callable[[str], Fact]) -> str:
     """The command with the reader's kind of build: a program that compiles while it runs, or CMake."""
-    if any(call in as_text(ask("event.frames")) for call in _WHILE_RUNNING):
-        return re.sub(_FOLDER, "python train.py", command)
     text = as_text(ask("log.text"))
+    if any(call in as_text(ask("event.frames")) for call in _WHILE_RUNNING) or _EXTENSIONS in text:
+        first, _, last = command.rpartition(" && ")
+        settings = re.match(_SET, last) if first else None
+        if settings is not None:  # the program has its own launcher, which is not this command's
+            return f"{first} && export {settings[0].strip()}"
+        return re.sub(_FOLDER, "python train.py", command)
     if "CMakeLists.txt:" in text and not any(word in text for word in _BY_PIP):
         return re.sub(_FOLDER, "cmake -S . -B build-new", command)
     return command

@@ -20,6 +20,7 @@ DIMENSIONS = ("system", "distribution", "device", "board", "runtime", "python", 
 FACTS: dict[str, str] = {
     **{f"context.{name}": f"list: of {', '.join(TAGS[name])}" for name in DIMENSIONS},
     "context.in_image": "bool: the program lies right below the root, its packages are root's: an image",
+    "context.root": "bool: root runs the program, by a prompt of root's or files of root's home",
     "context.interpreter": "text: the interpreter that ran, from the paths of its frames",
     "context.script": "text: the script that was started, from the outermost frame of the user's",
     "context.ranks": "int: how many ranks are named",
@@ -214,6 +215,8 @@ _RIGHT_BELOW = (
     r"[\w.-]+/[\w.-]+\.py)"
 )
 _OF_ROOT = r"^/usr/local/lib/python3\.\d+/(?:dist|site)-packages/"
+_HOME_OF_ROOT = r"(?<![\w.])/root/[.\w]"
+_PROMPT_OF_ROOT = r"(?m)^\s{0,8}(?:\([^)\n]{1,60}\) ?){0,3}\[?root@[\w.-]{1,64}[: ][^\n#]{0,200}#"
 _CONTAINER = r"\b[\w-]{1,32}@[0-9a-f]{12}:|(?m:^/app/\S{1,200}\.py$|^[\w.-]+[_-]\d+ exited with code \d+$)"
 _CONTAINER_ID = r"(?m)^\s{0,8}(?:\([\w.-]{1,40}\) )?[\w-]{1,32}@([0-9a-f]{12}):[^\n]{0,200}[#$]"
 _SRUN = rf"srun {slurm.OPTION}{{0,12}}\S{{0,200}}(?:python|torchrun|bash)"
@@ -380,6 +383,10 @@ def _found(transcript: Transcript) -> Iterator[Fact]:
     of_root = any(search(_OF_ROOT, path, "/usr/local/lib/python3") for path in text.paths)
     if of_root and any(map(pattern(_RIGHT_BELOW).fullmatch, text.paths)):
         yield Fact.known("context.in_image", True, "text")
+    for words, form in (("/root/", _HOME_OF_ROOT), ("root@", _PROMPT_OF_ROOT)):
+        if (found := search(form, text.text, words)) is not None:
+            yield Fact.known("context.root", True, text.source(found.start()))
+            break
     yield from _gfx(text)
     if (board := search(_L4T, text.text, "REVISION")) is not None:
         yield Fact.known("context.l4t", f"{board[1]}.{board[2]}", text.source(board.start()))
