@@ -3815,6 +3815,26 @@ BY_VALUE = [
         "Update the NVIDIA driver on the host to one for the CUDA of this server's wheel",
         "--no-build-isolation",
     ),
+    (  # a script, whose order no cell numbers show, and its Accelerator by way of the Trainer
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 66, in <module>\n    trainer.train()\n'
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/trainer.py", line 2325, in train\n'
+        "    return inner_training_loop(\n"
+        '  File "/srv/env/lib/python3.11/site-packages/accelerate/state.py", line 1230, in __getattr__\n'
+        "    raise AttributeError(f\"'AcceleratorState' object has no attribute '{name}'\")\n"
+        "AttributeError: 'AcceleratorState' object has no attribute 'use_distributed'",
+        "Make all TrainingArguments",
+        "cells",
+    ),
+    (  # an Accelerator of one's own
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 41, in <module>\n    net, data = accelerator.prepare(net, data)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/accelerate/accelerator.py", line 485, in distributed_type\n'
+        "    return self.state.distributed_type\n"
+        "AttributeError: 'AcceleratorState' object has no attribute 'distributed_type'",
+        "Make the Accelerator after",
+        "before the Trainer",
+    ),
 ]
 
 
