@@ -198,6 +198,8 @@ def test_three_fixes_and_what_goes_beyond_the_explanation() -> None:
         (None, "logging.exception()"),
         (Frame("/venv/site-packages/vllm/x.py", 3, "f", package="vllm"), "Update vllm to its newest release"),
         (Frame("<ipython-input-5-25c2>", 3, "<module>"), "%debug"),
+        (Frame("/tmp/ipython-input-1158371273.py", 1, "<cell line: 0>"), "%debug"),
+        (Frame("C:\\Users\\u\\AppData\\Local\\Temp\\ipykernel_412\\99.py", 2, "<module>"), "%debug"),
         (Frame("/home/me/widget.py", 3, "turn"), "`up` leads to widget.py:3"),
     ],
 )

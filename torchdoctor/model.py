@@ -148,6 +148,13 @@ class Frame(Record):
         name = self.file.replace("\\", "/").rpartition("/")[2]
         return name if self.line is None else f"{name}:{self.line}"
 
+    def in_cell(self) -> bool:
+        """Is it a cell of a notebook? Colab and kernels give each a file in a temporary folder, too."""
+        path = self.file.replace("\\", "/")
+        return "/ipykernel_" in path or path.startswith(
+            ("<ipython-input-", "Cell In", "Input In", "/tmp/ipython-input-", "[<ipython-input-")
+        )
+
 
 class RelationKind(str, Enum):
     """How an exception refers to an earlier or inner one."""

@@ -3879,6 +3879,56 @@ BY_VALUE = [
         "Take one picture out of the batch of 16",
         "Move the channels to the end:",
     ),
+    (  # a script, whose order no cell numbers show, and its Accelerator by way of the Trainer
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 66, in <module>\n    trainer.train()\n'
+        '  File "/srv/env/lib/python3.11/site-packages/transformers/trainer.py", line 2325, in train\n'
+        "    return inner_training_loop(\n"
+        '  File "/srv/env/lib/python3.11/site-packages/accelerate/state.py", line 1230, in __getattr__\n'
+        "    raise AttributeError(f\"'AcceleratorState' object has no attribute '{name}'\")\n"
+        "AttributeError: 'AcceleratorState' object has no attribute 'use_distributed'",
+        "Make all TrainingArguments",
+        "cells",
+    ),
+    (  # an Accelerator of one's own
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/train.py", line 41, in <module>\n    net, data = accelerator.prepare(net, data)\n'
+        '  File "/srv/env/lib/python3.11/site-packages/accelerate/accelerator.py", line 485, in distributed_type\n'
+        "    return self.state.distributed_type\n"
+        "AttributeError: 'AcceleratorState' object has no attribute 'distributed_type'",
+        "Make the Accelerator after",
+        "before the Trainer",
+    ),
+    (  # the exporter of torch 1.12 and older, which has no dynamo=
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/to_onnx.py", line 12, in <module>\n    torch.onnx.export(net, x, "net.onnx")\n'
+        '  File "/srv/env/lib/python3.9/site-packages/torch/onnx/symbolic_registry.py", line 112, in get_registered_op\n'
+        "    raise RuntimeError(msg)\n"
+        "RuntimeError: Exporting the operator fft_rfft2 to ONNX opset version 13 is not supported. "
+        "Please feel free to request support or submit a pull request on PyTorch GitHub.",
+        "Export in a fresh environment of torch 2.5",
+        "needs onnxscript",
+    ),
+    (  # ONNX has it from opset 20 on
+        "Traceback (most recent call last):\n"
+        '  File "/srv/own/to_onnx.py", line 12, in <module>\n    torch.onnx.export(net, x, "net.onnx")\n'
+        '  File "/srv/env/lib/python3.9/site-packages/torch/onnx/symbolic_registry.py", line 112, in get_registered_op\n'
+        "    raise RuntimeError(msg)\n"
+        "RuntimeError: Exporting the operator affine_grid_generator to ONNX opset version 16 is not supported. "
+        "Please feel free to request support or submit a pull request on PyTorch GitHub.",
+        "Replace F.affine_grid before export",
+        "attention by matmul",
+    ),
+    (  # texts in batches of 32
+        "Traceback (most recent call last):\n"
+        '  File "/Users/u/rank.py", line 9, in <module>\n    scores = model.predict(pairs)\n'
+        '  File "/opt/homebrew/lib/python3.11/site-packages/sentence_transformers/cross_encoder/CrossEncoder.py", '
+        "line 441, in predict\n    out = self.model(**features)\n"
+        "RuntimeError: MPS backend out of memory (MPS allocated: 1.73 GB, other allocations: 4.80 GB, max allowed: "
+        "6.80 GB). Tried to allocate 384.00 MB on private pool.",
+        "Give encode() or predict() a smaller batch_size",
+        "picture or sequence: torch holds 1.73 GiB of",
+    ),
 ]
 
 
@@ -3968,6 +4018,18 @@ def test_the_head_of_the_next_run_is_no_part_of_a_message(rules: RuleSet) -> Non
     )
     event = read_text(text).events[0]
     assert event.text == "input size (219, 3) not equal to (1, 3)"
+
+
+def test_a_line_to_make_sure_asks_for_nothing_that_came_with_a_later_torch(rules: RuleSet) -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/homebrew/lib/python3.11/site-packages/torch/nn/modules/module.py", line {}, in _wrapped_call_impl\n'
+        "    return self._call_impl(*args, **kwargs)\n"
+        "RuntimeError: MPS backend out of memory (MPS allocated: 1.73 GB, other allocations: 4.80 GB, max allowed: "
+        "6.80 GB). Tried to allocate 384.00 MB on private pool."
+    )
+    assert first(text.format(1_511), rules).decide_with is None  # torch 2.2
+    assert "recommended_max_memory" in (first(text.format(1_736), rules).decide_with or "")  # torch 2.5
 
 
 def test_a_line_to_make_sure_names_the_state_that_was_loaded(rules: RuleSet) -> None:

@@ -47,6 +47,11 @@ from torchdoctor.extract.asked import asked, choice, setting
             "Please use a knob of:\n  if there is one\n  else none",
             "Please use a knob of: if there is one else none",
         ),
+        (
+            "You cannot turn a painted knob with `turn()` make sure to pass a bare knob when turning.",
+            "make sure to pass a bare knob when turning",
+        ),
+        ("It is turned to make sure that nothing is loose.", None),
         ("Please report this bug.", None),
         ("The knob is set. It was used.", None),
         ("", None),

@@ -313,6 +313,49 @@ def test_one_that_was_broken_inside_is_put_together() -> None:
     assert unfolder.take("next line") is None
 
 
+def test_an_error_that_comfyui_copies_is_the_traceback_that_it_holds() -> None:
+    lines = [
+        "{",
+        '  "node_id": "27",',
+        '  "exception_message": "no \\"knob\\" here\\n",',
+        '  "exception_type": "net.KnobError",',
+        '  "traceback": [',
+        '    "  File \\"C:\\\\net\\\\knob.py\\", line 7, in turn\\n    raise KnobError(name)\\n"',
+        "  ],",
+        '  "current_inputs": {}',
+    ]
+    unfolder = Unfolder()
+    read: list[str] = []
+    for line in lines:
+        told = unfolder.take(line)
+        read += [line] if told is None else told
+    assert read[2:-1] == [
+        "Traceback (most recent call last):",
+        '  File "C:\\net\\knob.py", line 7, in turn',
+        "    raise KnobError(name)",
+        'net.KnobError: no "knob" here',
+    ]
+    assert read[-1] == lines[-1]
+
+
+def test_an_error_object_that_is_cut_ends_with_its_exception() -> None:
+    unfolder = Unfolder()
+    for line in ('"exception_message": "none",', '"exception_type": "E",'):
+        assert unfolder.take(line) == []
+    assert unfolder.take('"node": 3') == [
+        '"exception_message": "none",',
+        '"exception_type": "E",',
+        '"node": 3',
+    ]
+    for line in ('"exception_message": "none",', '"exception_type": "E",', '"traceback": ['):
+        unfolder.take(line)
+    assert unfolder.take('  "  File \\"a.py\\", line 1, in f\\n    g(') == [
+        '  File "a.py", line 1, in f',
+        "    g(",
+    ]
+    assert unfolder.rest() == ["E: none"]
+
+
 def test_one_that_never_ends_is_given_back_at_a_blank_line_and_at_the_end() -> None:
     head = FOLDED.partition(" RuntimeError")[0]
     unfolder = Unfolder()

@@ -1,6 +1,6 @@
 """What the reader's torch is too old for: options, variables and launchers that came with a later release.
 
-Sources: the release notes of torch 1.9 to 2.2.
+Sources: the release notes of torch 1.9 to 2.2, and the wheels of 2.3 to 2.5.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _SINCE = {
     "TORCH_LOGS": (2.0, 1.0),
     "TORCH_NCCL_TRACE_BUFFER_SIZE": (2.0, 2.0),
     "flight recorder": (2.0, 2.0),
+    "with dynamo=True": (2.0, 5.0),
+    "(dynamo=True": (2.0, 5.0),
+    "torch.mps.recommended_max_memory": (2.0, 5.0),
 }
 
 

@@ -1,6 +1,6 @@
 """Which release torch is older than, where no version is printed: by its files, its words, its Python.
 
-Sources: the trees of torch 1.5 to 2.1, and the wheels of each release.
+Sources: the trees of torch 1.5 to 2.5, and the wheels of each release.
 """
 
 from __future__ import annotations
@@ -11,9 +11,19 @@ from torchdoctor.model import Event, Fact, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 # a file of torch, a function in it or any, and the first release without
-_FILES = (("torch/nn/modules/module.py", "__call__", (1, 6)), ("torch/tensor.py", "", (1, 9)))
+_FILES = (
+    ("torch/nn/modules/module.py", "__call__", (1, 6)),
+    ("torch/tensor.py", "", (1, 9)),
+    ("torch/onnx/symbolic_registry.py", "", (1, 13)),
+    ("torch/onnx/__init__.py", "_run_symbolic_function", (1, 13)),
+)
 # a function of torch, the line it stands below in all releases before, and the first one where it does not
-_LINES = (("torch/distributed/distributed_c10d.py", "all_reduce", 1_500, (2, 0)),)
+_LINES = (
+    ("torch/distributed/distributed_c10d.py", "all_reduce", 1_500, (2, 0)),
+    ("torch/nn/modules/module.py", "_wrapped_call_impl", 1_520, (2, 3)),
+    ("torch/nn/modules/module.py", "_wrapped_call_impl", 1_540, (2, 4)),
+    ("torch/nn/modules/module.py", "_wrapped_call_impl", 1_600, (2, 5)),
+)
 _THC = "THCudaCheck FAIL"
 _NO_THC = (1, 11)
 # a collective is printed with its number since the first, with its count of elements since the second

@@ -36,6 +36,7 @@ _HEADS = (
     r"|(?:If|Assuming) (?:[^.!?\n]|\.(?=\w)){3,160}, (?:please )?"
     rf"(?:you (?:can|need to|must|should|have to) )?(?:try to )?(?:{_PLAIN}|run)\b"
     rf"|[Ee]ither (?:{_PLAIN})\b"
+    r"|(?<!to )\bmake sure (?:to|that|you|your)\b"
     r"|(?:^|(?<=[.!] )|(?<=\n))(?=\S)[^.!?\n]{0,160}?\bpip3? install\b)"
 )
 _ASKED = rf"(?s){_HEADS}.{{3,300}}?(?=(?<!i\.e)(?<!e\.g)[.!](?:\s|$)|\n\s*\n|$)"

@@ -170,9 +170,10 @@ _OF_ROCM = ("hipError", "AMD_SERIALIZE_KERNEL=3", "libc10_hip", "/c10/hip/", "HI
 _FAILED = r"(?m)^\s*([\w./-]{1,200}\.py) FAILED\s*$"  # the box of torchelastic
 _SCRIPT = r"(?:.{0,300}[\\/])?[\w.-]+\.py"
 _AS_TYPED = r"(?:\.{1,2}[\\/])?(?:\w[\w.-]*[\\/])*[\w.-]+\.py"  # a path from where the program was started
-_CELLS = "ipykernel_"  # the folder in which a kernel has its cells as files
 # What is torch's hint or a package's address in a sentence, and not where it was printed.
 _HINTS = ("hub.docker.com", "/issues/", "https://github.com", "docs.nvidia.com", "pytorch.org/docs")
+# Colab's Python and its cells, where no packages of a person's own lie
+_OF_COLAB = ("/usr/lib/python3", "<ipython-input", "/tmp/ipython-input-")
 # what is not there: "HIP runtime version: N/A" of a table, torch's words for a driver that it did not find
 _NOTHING = (
     r": *(?:N/A|None|False|No CUDA|Could not collect)\s*$"
@@ -479,9 +480,9 @@ def _settle(seen: dict[str, dict[str, int]], text: _Text) -> None:
         device.pop("nvidia", None)
     elif "nvidia" in device:
         device.pop("apple", None)
-    if "jupyter" in runtime and "kaggle" not in runtime and "<ipython-input" in text.text:
+    if "jupyter" in runtime and "kaggle" not in runtime and "ipython-input-" in text.text:
         at = text.text.find("/usr/local/lib/python3")  # where Colab keeps its packages
-        if at < 0 and all(path.startswith(("/usr/lib/python3", "<ipython-input")) for path in text.paths):
+        if at < 0 and all(path.startswith(_OF_COLAB) for path in text.paths):
             at = text.text.find("/usr/lib/python3")  # a person's own packages would lie in a home or venv
         if at >= 0 and not {"aarch64", "jetson"} & seen["board"].keys():
             runtime.setdefault("colab", at)
@@ -559,7 +560,7 @@ def _script(event: Event, transcript: Transcript) -> str:
 
 
 def _started(frame: Frame) -> bool:
-    own = not frame.package and frame.function == "<module>" and _CELLS not in frame.file
+    own = not frame.package and frame.function == "<module>" and not frame.in_cell()
     if own and pattern(_MADE).search(frame.file):
         return False
     return own and bool(pattern(_SCRIPT).fullmatch(frame.file))

@@ -60,15 +60,12 @@ def cell_frame(body: str, at: int) -> Frame | None:
     function = (found["function"] or "<module>").partition("(")[0].strip() or "<module>"
     line = None if "cell line:" in function else found["line"]
     file = found["file"].strip()
-    return Frame(file, int(line[:9]) if line else None, function, "", _package(file), at)
+    return _frame(file, line, function, at)
 
 
-def _package(file: str) -> str:
-    return (
-        ""
-        if file.startswith(("Cell In", "Input In", "<ipython")) or "ipykernel_" in file
-        else package_of(file)
-    )
+def _frame(file: str, line: str | None, function: str, at: int) -> Frame:
+    frame = Frame(file, int(line[:9]) if line else None, function, at=at)
+    return frame if frame.in_cell() else replace(frame, package=package_of(file))
 
 
 def is_cell(body: str) -> bool:
@@ -155,7 +152,7 @@ class NotebookReader(TracebackReader):
     def _syntax(self, line: Line, stripped: str) -> int:
         found = pattern(r'File "([^"]{1,300})", line (\d+)').match(stripped)
         if found:
-            self.draft.add_frame(Frame(found[1], int(found[2][:9]), "", "", _package(found[1]), line.number))
+            self.draft.add_frame(_frame(found[1], found[2], "", line.number))
         return TAKEN
 
 

@@ -47,7 +47,6 @@ _ATTEMPT = r"will restart worker group|Restarting worker group|Rendezvous'ing wo
 _NUMBER = r"\d{1,18}"
 _REFUSED = r"^\S+\.py: error: "
 _REPORTERS = frozenset(("CalledProcessError", "ChildFailedError", "ProcessRaisedException", "SystemExit"))
-_CELLS = ("<ipython-input", "Cell In", "Input In")
 _SCRIPT = r"(?<![\w/.-])(?P<script>[\w./~-]+\.(?:py|sh)|-m [\w.]+)"
 # other processes of the same run print their own ends
 _OF_MANY = (EventKind.LAUNCHER, EventKind.SCHEDULER)
@@ -148,7 +147,7 @@ def _is_trained_after(drafts: list[Draft], end: int, index: int) -> bool:
 
 def _in_cell(draft: Draft) -> bool:
     """Is it an exception of a notebook's cell, which what ran the notebook (papermill) hands on?"""
-    return bool(draft.frames) and draft.frames[0].file.startswith(_CELLS)
+    return bool(draft.frames) and draft.frames[0].in_cell()
 
 
 def _linked(one: Draft, two: Draft) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchdoctor.intake.error_object import ErrorObject
 from torchdoctor.patterns import pattern
 
 _HEADER = "Traceback (most recent call last)"
@@ -101,9 +102,10 @@ def _grown(begun: str, text: str) -> tuple[str, bool]:
 class Unfolder:
     """Takes physical lines; what was folded comes back as the lines it was made of."""
 
-    __slots__ = ("_cell", "_held", "_lines", "_name")
+    __slots__ = ("_cell", "_held", "_lines", "_name", "_object")
 
     def __init__(self) -> None:
+        self._object = ErrorObject()
         self._held = ""  # a folded traceback whose exception has not come yet
         self._lines = 0
         self._cell = False  # inside an error that VS Code copied: name, message and stack in braces
@@ -111,6 +113,8 @@ class Unfolder:
 
     def take(self, text: str) -> list[str] | None:
         """The lines to read instead of this one; None to read it as it stands, nothing while one is held."""
+        if (told := self._object.take(text)) is not None:
+            return told
         if self._held:
             return self._more(text)
         if self._cell or text[:9] == '{"name": ':
@@ -133,7 +137,7 @@ class Unfolder:
     def rest(self) -> list[str]:
         """What is still held when the input ends."""
         held, self._held = self._held, ""
-        return _unfolded(held) if held else []
+        return (_unfolded(held) if held else []) + self._object.rest()
 
     def _more(self, text: str) -> list[str]:
         self._lines += 1

@@ -352,7 +352,7 @@ def _of_exception(item: Suspect) -> str:
     on_rank = f", on rank {item.rank}" if item.rank is not None else ""
     if read is not None and read.kind is ReadingKind.LIBRARY_REFUSED:
         return of_call(item, read, at)
-    if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
+    if frame.in_cell():
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     if frame.file == "<stdin>":
         return (
