@@ -2541,8 +2541,8 @@ BY_VALUE = [
         "Traceback (most recent call last):\n"
         '  File "/srv/own/solve.py", line 13, in run\n    fit(a, b, c)\n'
         "TypeError: fit() takes 2 positional arguments but 3 were given",
-        "Compare the call with the definition of fit(): it takes 2 arguments and was given 3",
-        "Leave",
+        "Leave c out of the call at solve.py:13, or let fit() take that",
+        "Compare",
     ),
     (
         "Traceback (most recent call last):\n"

@@ -326,6 +326,9 @@ def _of_package(item: Suspect, owner: str) -> str:
     )
 
 
+_CELLS = ("<ipython-input", "Cell In", "/tmp/ipykernel")
+
+
 def _of_exception(item: Suspect) -> str:
     frame = item.frame
     if frame is None:
@@ -353,7 +356,7 @@ def _of_exception(item: Suspect) -> str:
     on_rank = f", on rank {item.rank}" if item.rank is not None else ""
     if read is not None and read.kind is ReadingKind.LIBRARY_REFUSED:
         return of_call(item, read, at)
-    if frame.file.startswith(("<ipython-input", "Cell In", "/tmp/ipykernel")):
+    if frame.file.startswith(_CELLS) or frame.file.endswith(".ipynb"):
         return "Run %debug in the next cell: it stops where the exception was raised, with its variables."
     if frame.file == "<stdin>":
         return (
@@ -366,5 +369,5 @@ def _of_exception(item: Suspect) -> str:
         return f"Print the variables that {at} uses, just before it{on_rank}."
     return (
         "Start the same command with `python -m pdb -c continue` in place of python: it stops where that is "
-        f"raised; `up` leads to {at} and its variables."
+        f"raised, with the variables, at {at} or in what that calls: then `up` leads back."
     )
