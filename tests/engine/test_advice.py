@@ -904,6 +904,34 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # of two that import each other Python says so
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from ops.boxes import masks_of\n"
+        "ImportError: cannot import name 'masks_of' from 'ops.boxes' (/srv/others/detect/ops/boxes.py)",
+        "Find the branch or release of /srv/others/detect that has masks_of",
+        "each other",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from boxes import masks_of\n"
+        "ImportError: cannot import name 'masks_of' from 'boxes' (/srv/own/boxes.py)",
+        "Define masks_of in /srv/own/boxes.py",
+        "branch",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from collections import Mapping\n"
+        "ImportError: cannot import name 'Mapping' from 'collections' (/usr/lib/python3.10/collections/__init__.py)",
+        "Correct the import: Mapping was renamed or moved",
+        "branch",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from boxes import masks_of\n"
+        "ImportError: cannot import name 'masks_of' from 'boxes' (unknown location)",
+        "Look for a folder with the module's name",
+        "Define",
+    ),
     (  # vLLM says by which option of its own, and quotes transformers
         "INFO 06-03 11:02:10 [api_server.py:1289] vLLM API server version 0.9.0\n"
         "Traceback (most recent call last):\n"

@@ -45,6 +45,7 @@ FACTS: dict[str, str] = {
     "python.compiled_half": "bool: the file that asks for the missing module bears its name, less the ending",
     "python.failed_install": "str: what the program itself tried to install above for the missing module",
     "python.checkout": "text: the folder, no installed package's, whose module lacks what was asked of it",
+    "python.lacking_file": "text: the file, no package's, that has no such name to import",
     "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
     "python.parent": "text: the interpreter of what started the script, which may have the module",
     "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
@@ -203,15 +204,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             "class",
             owner if owner[:1].isupper() and owner not in ("NoneType", "Namespace", "Tensor") else None,
         )
-    yield "checkout", _checkout(event.text[:2_000])
+    yield from _lacks_name(event.text[:2_000])
     if (program := program_of(event)) is not None:
         yield "program", program
     if _of_request(event):
         yield "of_request", True
         yield "decoded", pattern(_DECODED).search(event.text[:400]) is not None
     unpacked = pattern(_UNPACKED).search(groups.get("name") or "") if kind == "FileNotFoundError" else None
-    if unpacked is not None:
-        yield "archive_file", unpacked["file"]
+    yield "archive_file", unpacked["file"] if unpacked is not None else None
     text = event.text[:4_000]
     if "ou mean" in text and (said := pattern(_SUGGESTS).search(text)) is not None:
         yield "suggests", said["what"].strip()
@@ -300,14 +300,14 @@ def _unmade_folder(path: str, frames: tuple[Frame, ...]) -> str | None:
     return folder if writes and folder != path and folder else None
 
 
-def _checkout(text: str) -> str | None:
-    """The folder above the package that was imported, where that is no installed one."""
+def _lacks_name(text: str) -> Iterator[Found]:
+    """The module's file where it is no package's, and the folder above its package."""
     said = pattern(_LACKS_FROM).search(text) if "cannot import name" in text else None
-    if said is None:
-        return None
-    path = said["path"].replace("\\", "/")
-    root = path.rpartition(f"/{said['module'].partition('.')[0]}/")[0]
-    return root if root and "-packages/" not in path else None
+    if said is None or "-packages/" in (path := said["path"].replace("\\", "/")):
+        return
+    yield "checkout", path.rpartition(f"/{said['module'].partition('.')[0]}/")[0] or None
+    of_python = pattern(r"(?i)/lib/(?:python3|\w+\.py$)|^unknown").search(path) is not None
+    yield "lacking_file", None if of_python else said["path"]
 
 
 def _of_request(event: Event) -> bool:
@@ -390,7 +390,7 @@ def _method(frame: Frame) -> str:
 
 
 def _lacks_attribute(frame: Frame) -> bool:
-    """Is it torch's nn.Module, which says of its own what Python says of other objects?"""
+    """Is it torch's nn.Module?"""
     return _method(frame) == "__getattr__" and frame.file.replace("\\", "/").endswith("/nn/modules/module.py")
 
 
