@@ -904,6 +904,24 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # a division made the number of points
+        'Traceback (most recent call last):\n  File "/srv/own/plot.py", line 14, in main\n'
+        '    pts = prior.draw(n_points)\n  File "/srv/own/priors.py", line 33, in draw\n'
+        "    z = torch.randn(count, self.dim, device=self.device)\n"
+        "TypeError: randn() received an invalid combination of arguments - got (float, int, device=str), but expected one of:\n"
+        " * (tuple of ints size, *, Tensor out = None)",
+        "Write // instead of /, or int(…), where count is computed",
+        "Compare",
+    ),
+    (  # where the tuple comes from does not show
+        'Traceback (most recent call last):\n  File "/srv/own/plot.py", line 14, in main\n'
+        '    pts = prior.draw(n_points)\n  File "/srv/own/priors.py", line 33, in draw\n'
+        "    z = torch.randn(count, self.dim, device=self.device)\n"
+        "TypeError: randn() received an invalid combination of arguments - got (tuple, int, device=str), but expected one of:\n"
+        " * (tuple of ints size, *, Tensor out = None)",
+        "Give one number as count",
+        "Compare",
+    ),
     (  # of two that import each other Python says so
         'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
         "    from ops.boxes import masks_of\n"

@@ -79,7 +79,7 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
         yield "surplus", _surplus(raised_at(event), surplus[1], int(surplus["takes"]), int(surplus["given"]))
         return
     frame = raised_at(event) if "__format__" in text else last  # a tensor has a __format__ of its own
-    for line in (_marked(frame), _parsed(frame.code.strip())) if frame is not None and frame.code else ():
+    for line in (_marked(frame), of_code(frame.code.strip())) if frame is not None and frame.code else ():
         told = (
             list(_told(line, (event.type or "").rpartition(".")[2], event.text)) if line is not None else []
         )
@@ -123,7 +123,7 @@ def _expression(code: str) -> ast.AST | None:
 
 def _surplus(frame: Frame | None, name: str, takes: int, given: int) -> str | None:
     """The arguments that are too many, where one call has as many as came, with or without self."""
-    line = _parsed(frame.code.strip()) if frame is not None and given > takes else None
+    line = of_code(frame.code.strip()) if frame is not None and given > takes else None
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     fit = [call for call in calls if len(call.args) in (given - 1, given) and not _spreads(call)]
     named = [call for call in fit if source(call.func).rpartition(".")[2] == name.rpartition(".")[2]]
@@ -138,14 +138,14 @@ def _spreads(call: ast.Call) -> bool:
 
 def divisor(code: str) -> str | None:
     """What a line divides by; None where it divides by several parts, or by none."""
-    line = _parsed(code.strip())
+    line = of_code(code.strip())
     parts = _parts(line, _divisor) if line is not None else []
     return parts[0] if len(parts) == 1 else None
 
 
 def handed(code: str) -> list[str]:
     """The names that a line hands to its calls, each once: ``a`` and ``self.b`` of ``run(a, x=self.b)``."""
-    line = _parsed(code.strip())
+    line = of_code(code.strip())
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     given = [part for call in calls for part in (*call.args, *(one.value for one in call.keywords))]
     names = dict.fromkeys(source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute)))
@@ -258,7 +258,7 @@ def _calls(node: ast.AST, name: str) -> bool:
     )
 
 
-def _parsed(code: str) -> ast.AST | None:
+def of_code(code: str) -> ast.AST | None:
     """The line as a statement, closed where a traceback shows only its first line; None if it is none."""
     if len(code) > _LONGEST_LINE:
         return None
