@@ -200,7 +200,8 @@ def test_three_fixes_and_what_goes_beyond_the_explanation() -> None:
         (Frame("<ipython-input-5-25c2>", 3, "<module>"), "%debug"),
         (Frame("/tmp/ipython-input-1158371273.py", 1, "<cell line: 0>"), "%debug"),
         (Frame("C:\\Users\\u\\AppData\\Local\\Temp\\ipykernel_412\\99.py", 2, "<module>"), "%debug"),
-        (Frame("/home/me/widget.py", 3, "turn"), "`up` leads to widget.py:3"),
+        (Frame("/home/me/net.ipynb", 3, ""), "%debug"),
+        (Frame("/home/me/widget.py", 3, "turn"), "at widget.py:3 or in what that calls"),
     ],
 )
 def test_an_unknown_failure_gets_the_step_that_tells_more(frame: Frame | None, step: str) -> None:
@@ -210,6 +211,16 @@ def test_an_unknown_failure_gets_the_step_that_tells_more(frame: Frame | None, s
     text = shown(Report(Outcome.UNRECOGNISED, ("a.log",), suspect=suspect))
     assert step in " ".join(text.split())
     assert "KeyError 'net.3' not in at (of)" in text
+
+
+@pytest.mark.parametrize(("marks", "seen"), [((0, 0), "--> /a.py:1 log(f"), ((110, 117), "{acc:f}")])
+def test_a_long_line_shows_the_part_that_python_marks(marks: tuple[int, int], seen: str) -> None:
+    frame = Frame("/a.py", 1, "", f'log(f"{"_" * 104}{{acc:f}}{"-" * 60}")', marks=marks)
+    text = shown(
+        Report(Outcome.UNRECOGNISED, ("a.log",), suspect=Suspect("E", "e", None, frame, Evidence("e")))
+    )
+    assert seen in " ".join(text.split())
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_an_unknown_failure_names_the_suspect_and_the_way_to_a_rule() -> None:

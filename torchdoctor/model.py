@@ -130,6 +130,7 @@ class Frame(Record):
 
     Columns count characters from 1, and are known where the source itself was read; ``end_column`` is behind
     the last character. ``above`` holds the source lines that IPython shows before that of the user's frame.
+    ``marks`` are the bounds of the part of ``code`` under which Python 3.11 and later set their signs.
     """
 
     file: str
@@ -142,6 +143,11 @@ class Frame(Record):
     end_line: int | None = None
     end_column: int | None = None
     above: str = ""
+    marks: tuple[int, int] = (0, 0)
+
+    def marked(self) -> str:
+        """The part of its code that Python marks; "" where it marks none."""
+        return self.code[self.marks[0] : self.marks[1]]
 
     def place(self) -> str:
         """The file's name and the line: ``train.py:12``; the name alone where the line is unknown."""
@@ -151,8 +157,12 @@ class Frame(Record):
     def in_cell(self) -> bool:
         """Is it a cell of a notebook? Colab and kernels give each a file in a temporary folder, too."""
         path = self.file.replace("\\", "/")
-        return "/ipykernel_" in path or path.startswith(
-            ("<ipython-input-", "Cell In", "Input In", "/tmp/ipython-input-", "[<ipython-input-")
+        return (
+            "/ipykernel_" in path
+            or path.endswith(".ipynb")
+            or path.startswith(
+                ("<ipython-input-", "Cell In", "Input In", "/tmp/ipython-input-", "[<ipython-input-")
+            )
         )
 
 

@@ -937,6 +937,52 @@ BY_VALUE = [
         "Run rocminfo in this shell: if it says NOT loaded",
         "usermod",
     ),
+    (  # a division made the number of points
+        'Traceback (most recent call last):\n  File "/srv/own/plot.py", line 14, in main\n'
+        '    pts = prior.draw(n_points)\n  File "/srv/own/priors.py", line 33, in draw\n'
+        "    z = torch.randn(count, self.dim, device=self.device)\n"
+        "TypeError: randn() received an invalid combination of arguments - got (float, int, device=str), but expected one of:\n"
+        " * (tuple of ints size, *, Tensor out = None)",
+        "Write // instead of /, or int(…), where count is computed",
+        "Compare",
+    ),
+    (  # where the tuple comes from does not show
+        'Traceback (most recent call last):\n  File "/srv/own/plot.py", line 14, in main\n'
+        '    pts = prior.draw(n_points)\n  File "/srv/own/priors.py", line 33, in draw\n'
+        "    z = torch.randn(count, self.dim, device=self.device)\n"
+        "TypeError: randn() received an invalid combination of arguments - got (tuple, int, device=str), but expected one of:\n"
+        " * (tuple of ints size, *, Tensor out = None)",
+        "Give one number as count",
+        "Compare",
+    ),
+    (  # of two that import each other Python says so
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from ops.boxes import masks_of\n"
+        "ImportError: cannot import name 'masks_of' from 'ops.boxes' (/srv/others/detect/ops/boxes.py)",
+        "Find the branch or release of /srv/others/detect that has masks_of",
+        "each other",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from boxes import masks_of\n"
+        "ImportError: cannot import name 'masks_of' from 'boxes' (/srv/own/boxes.py)",
+        "Define masks_of in /srv/own/boxes.py",
+        "branch",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from collections import Mapping\n"
+        "ImportError: cannot import name 'Mapping' from 'collections' (/usr/lib/python3.10/collections/__init__.py)",
+        "Correct the import: Mapping was renamed or moved",
+        "branch",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
+        "    from boxes import masks_of\n"
+        "ImportError: cannot import name 'masks_of' from 'boxes' (unknown location)",
+        "Look for a folder with the module's name",
+        "Define",
+    ),
     (  # vLLM says by which option of its own, and quotes transformers
         "INFO 06-03 11:02:10 [api_server.py:1289] vLLM API server version 0.9.0\n"
         "Traceback (most recent call last):\n"
@@ -2574,8 +2620,8 @@ BY_VALUE = [
         "Traceback (most recent call last):\n"
         '  File "/srv/own/solve.py", line 13, in run\n    fit(a, b, c)\n'
         "TypeError: fit() takes 2 positional arguments but 3 were given",
-        "Compare the call with the definition of fit(): it takes 2 arguments and was given 3",
-        "Leave",
+        "Leave c out of the call at solve.py:13, or let fit() take that",
+        "Compare",
     ),
     (
         "Traceback (most recent call last):\n"

@@ -53,3 +53,43 @@ def test_the_part_that_is_meant(line: str, message: str, found: dict[str, str]) 
 )
 def test_a_line_that_is_nested_deep_or_very_long_breaks_nothing(line: str) -> None:
     assert set(facts(line, "KeyError: 'k'")) <= {"line.container", "line.index"}
+
+
+TUPLE = {"line.part": "acc", "line.type": "tuple"}
+FORMAT = "TypeError: unsupported format string passed to tuple.__format__"
+TAKES = "TypeError: Net.forward() takes 2 positional arguments but {} were given"
+
+
+@pytest.mark.parametrize(
+    ("line", "signs", "message", "found"),
+    [
+        (
+            "x = a.cfg.n + b.n",
+            "              ^^^",
+            "AttributeError: 'list' object has no attribute 'n'",
+            {"line.part": "b", "line.type": "list"},
+        ),
+        (
+            "y = a / n + b / m",
+            "            ~~^~~",
+            "ZeroDivisionError: division by zero",
+            {"line.divisor": "m"},
+        ),
+        (
+            "z = d[i] + e[j]",
+            "           ~^^^",
+            "IndexError: list index out of range",
+            {"line.container": "e", "line.index": "j"},
+        ),
+        ('log(f"{loss:.3f} {acc:.3f}")', "                 ^^^^^^^^^", FORMAT, TUPLE),
+        ('log(f"{loss} {acc:.3f}")', "    ^^^^^^^^^^^^^^^^^^^", FORMAT, TUPLE),
+        ('log("{} {:.3f}".format(a, acc))', "", FORMAT, TUPLE),
+        ('log(f"{loss:.3f} {acc:.3f}")', "", FORMAT, {}),
+        ("y = net(x, z.edge)", "    ^^^^^^^^^^^^^^", TAKES.format(3), {"line.surplus": "z.edge"}),
+        ("y = net(*parts, x)", "", TAKES.format(3), {}),
+        ("y = net(loss(a), b, c)", "", TAKES.format(4), {"line.surplus": "b, c"}),
+    ],
+)
+def test_the_part_that_python_marks(line: str, signs: str, message: str, found: dict[str, str]) -> None:
+    marks = f"\n    {signs}" if signs else ""
+    assert facts(f"{line}{marks}", message) == found

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from torchdoctor.engine.textfacts import related
 from torchdoctor.intake.frames import COMMAND_LINES, cloned, package_of
-from torchdoctor.intake.traceback import MARKED
+from torchdoctor.intake.interleave import MARKED
 from torchdoctor.model import Event, EventKind, Frame, RelationKind, Transcript
 from torchdoctor.records import replace
 

@@ -66,6 +66,7 @@ NAMESPACES = {
     "apptainer": "apptainer",
     "folder": "model_folder",
     "renamed": "renamed",
+    "sizes": "sizes",
 }
 
 

@@ -1,7 +1,8 @@
 """Which part of its line an exception of Python is about: what is None, what is 0, what lacks the key.
 
-``loss = self.head(x)[key]`` with "'NoneType' object is not subscriptable" leaves only ``self.head(x)``. A
-line that has more than one such part tells nothing, but of divisors two can be named.
+``loss = self.head(x)[key]`` with "'NoneType' object is not subscriptable" leaves only ``self.head(x)``. Where
+Python marks a part of the line, that decides; else a line that has more than one such part tells nothing, but
+of divisors two can be named.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import ast
 from collections.abc import Callable, Iterator
 
 from torchdoctor.extract import Found, parsed, source
-from torchdoctor.model import Event, EventKind, Transcript
+from torchdoctor.extract.python_error import raised_at
+from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
@@ -20,6 +22,7 @@ FACTS: dict[str, str] = {
     "line.divisor": "text: what the line divides by, which is 0; two of them joined by or",
     "line.container": "text: what the line takes an entry from, by an index or a key that it does not have",
     "line.read": "text: the tensor whose one value the line reads, as by item() or float()",
+    "line.surplus": "text: the last arguments of the call, which are too many for the function",
     "line.index": "text: that index or key, where it is no constant",
 }
 
@@ -28,6 +31,10 @@ _LONGEST_LINE = 1_000
 _ONE_VALUE = frozenset({"Scalar", "scalars"})  # to which a tensor of several values is converted
 _READERS = ("float", "int", "bool")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
+_SURPLUS = (
+    r"([\w.]{1,100})\(\) takes (?:from \d+ to )?(?P<takes>\d{1,3}) positional arguments? "
+    r"but (?P<given>\d{1,3}) (?:was|were) given"
+)
 _BY_ATTRIBUTE = r"^'(?P<type>[\w.]{1,80})' object has no attribute '(?P<name>\w{1,80})'"
 # what Python says of a value's type -> the parts of a line that it can mean
 _FORMS = (
@@ -53,6 +60,10 @@ _FORMS = (
         r"^object of type '(?P<type>[\w.]{1,80})' has no len\(\)",
         lambda node, _: node.args[0] if _calls(node, "len") else None,
     ),
+    (
+        r"^unsupported format string passed to (?P<type>[\w.]{1,80})\.__format__",
+        lambda node, _: _formatted(node),
+    ),
 )  # fmt: skip
 
 
@@ -60,34 +71,81 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The facts of an exception whose innermost frame shows its line; nothing for another event."""
     del transcript
     last = event.frames[-1] if event.frames else None
-    if event.kind is not EventKind.EXCEPTION or last is None or not last.code:
+    if event.kind is not EventKind.EXCEPTION or last is None:
         return
-    line = _parsed(last.code.strip())
-    if line is None:
+    text = event.text[:400]
+    surplus = pattern(_SURPLUS).search(text) if event.type == "TypeError" else None
+    if surplus is not None:
+        yield "surplus", _surplus(raised_at(event), surplus[1], int(surplus["takes"]), int(surplus["given"]))
         return
-    kind = (event.type or "").rpartition(".")[2]
+    frame = raised_at(event) if "__format__" in text else last  # a tensor has a __format__ of its own
+    for line in (_marked(frame), of_code(frame.code.strip())) if frame is not None and frame.code else ():
+        told = (
+            list(_told(line, (event.type or "").rpartition(".")[2], event.text)) if line is not None else []
+        )
+        if told:
+            yield from told
+            return
+
+
+def _told(line: ast.AST, kind: str, message: str) -> Iterator[Found]:
+    text = message[:400]
     if kind in ("AttributeError", "TypeError"):
-        yield from _typed(line, event.text[:400])
+        yield from _typed(line, text)
     elif kind == "ZeroDivisionError":
         divisors = _parts(line, _divisor)
-        yield "divisor", " or ".join(divisors) if 0 < len(divisors) <= 2 else None
-    elif kind in ("RuntimeError", "ValueError") and _ONE_VALUE.intersection(event.text[:400].split()):
+        if 0 < len(divisors) <= 2:
+            yield "divisor", " or ".join(divisors)
+    elif kind in ("RuntimeError", "ValueError") and _ONE_VALUE.intersection(text.split()):
         read = _parts(line, _read)
-        yield "read", read[0] if len(read) == 1 else None
+        if len(read) == 1:
+            yield "read", read[0]
     elif kind in ("KeyError", "IndexError"):
-        yield from _entry(line, event.text.strip() if kind == "KeyError" else "")
+        yield from _entry(line, message.strip() if kind == "KeyError" else "")
+
+
+def _marked(frame: Frame) -> ast.AST | None:
+    """The part that Python marks, as an expression; None for none, and for a part of one."""
+    part = frame.marked()
+    if part[:1] == "{" and part[-1:] == "}" and "{" not in part[1:-1]:  # of an f-string
+        return _expression(f'f"""{part}"""')
+    return _expression(part) if part else None
+
+
+def _expression(code: str) -> ast.AST | None:
+    tree = parsed(code)
+    first = tree.body[0] if tree is not None and len(tree.body) == 1 else None
+    if not isinstance(first, ast.Expr):
+        return None
+    value = first.value
+    return value.values[0] if isinstance(value, ast.JoinedStr) and len(value.values) == 1 else value
+
+
+def _surplus(frame: Frame | None, name: str, takes: int, given: int) -> str | None:
+    """The arguments that are too many, where one call has as many as came, with or without self."""
+    line = of_code(frame.code.strip()) if frame is not None and given > takes else None
+    calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
+    fit = [call for call in calls if len(call.args) in (given - 1, given) and not _spreads(call)]
+    named = [call for call in fit if source(call.func).rpartition(".")[2] == name.rpartition(".")[2]]
+    one = named or fit
+    parts = ", ".join(source(part) for part in one[0].args[takes - given :]) if len(one) == 1 else ""
+    return parts if 0 < len(parts) <= _LONGEST else None
+
+
+def _spreads(call: ast.Call) -> bool:
+    return any(isinstance(one, ast.Starred) for one in call.args)
 
 
 def divisor(code: str) -> str | None:
     """What a line divides by; None where it divides by several parts, or by none."""
-    line = _parsed(code.strip())
+    line = of_code(code.strip())
     parts = _parts(line, _divisor) if line is not None else []
     return parts[0] if len(parts) == 1 else None
 
 
 def handed(code: str) -> list[str]:
     """The names that a line hands to its calls, each once: ``a`` and ``self.b`` of ``run(a, x=self.b)``."""
-    line = _parsed(code.strip())
+    line = of_code(code.strip())
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     given = [part for call in calls for part in (*call.args, *(one.value for one in call.keywords))]
     names = dict.fromkeys(source(one) for one in given if isinstance(one, (ast.Name, ast.Attribute)))
@@ -111,7 +169,8 @@ def _typed(line: ast.AST, message: str) -> Iterator[Found]:
 
 
 def _entry(line: ast.AST, key: str) -> Iterator[Found]:
-    found = [node for node in ast.walk(line) if isinstance(node, ast.Subscript)]
+    nodes = [line] if isinstance(line, ast.Subscript) else ast.walk(line)  # what is marked, as a whole
+    found = [node for node in nodes if isinstance(node, ast.Subscript)]
     taken = [node for node in found if isinstance(node.ctx, ast.Load)] or found
     taken = [node for node in taken if key and source(node.slice) == key] or taken
     if len(taken) != 1 or isinstance(taken[0].slice, ast.Slice):
@@ -124,7 +183,8 @@ def _entry(line: ast.AST, key: str) -> Iterator[Found]:
 
 def _parts(line: ast.AST, find: Callable[[ast.AST], ast.AST | None]) -> list[str]:
     """The sources of what is found, each once, in the order of the line; none where one is too long."""
-    parts = dict.fromkeys(source(part) for node in ast.walk(line) if (part := find(node)) is not None)
+    nodes = [line] if find(line) is not None else ast.walk(line)  # what is marked, as a whole
+    parts = dict.fromkeys(source(part) for node in nodes if (part := find(node)) is not None)
     return list(parts) if all(0 < len(part) <= _LONGEST for part in parts) else []
 
 
@@ -151,6 +211,24 @@ def _read(node: ast.AST) -> ast.AST | None:
         if isinstance(tensor, ast.Call) and isinstance(tensor.func, ast.Attribute):
             tensor = tensor.func.value if tensor.func.attr == "item" else tensor
     return tensor if isinstance(tensor, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) else None
+
+
+def _formatted(node: ast.AST) -> ast.AST | None:
+    """``x`` of ``{x:.4f}`` in an f-string, of ``format(x, '.4f')`` and of ``'{:.4f}'.format(x)``."""
+    if isinstance(node, ast.FormattedValue):
+        return node.value if node.format_spec is not None and node.conversion == -1 else None
+    if not isinstance(node, ast.Call) or _spreads(node):
+        return None
+    if isinstance(node.func, ast.Name) and node.func.id == "format" and len(node.args) == 2:
+        return node.args[0]
+    text = node.func.value if isinstance(node.func, ast.Attribute) and node.func.attr == "format" else None
+    if not isinstance(text, ast.Constant) or not isinstance(text.value, str):
+        return None
+    holes = pattern(r"\{(\d{0,2})(:[^{}]{1,20})?\}").findall(text.value.replace("{{", "").replace("}}", ""))
+    places = [int(number) if number else at for at, (number, _) in enumerate(holes)]
+    fit = {at for at, (_, spec) in zip(places, holes, strict=True) if spec}
+    at = fit.pop() if len(fit) == 1 else len(node.args)
+    return node.args[at] if at < len(node.args) else None
 
 
 def _is_attribute(node: ast.AST, name: str) -> bool:
@@ -180,7 +258,7 @@ def _calls(node: ast.AST, name: str) -> bool:
     )
 
 
-def _parsed(code: str) -> ast.AST | None:
+def of_code(code: str) -> ast.AST | None:
     """The line as a statement, closed where a traceback shows only its first line; None if it is none."""
     if len(code) > _LONGEST_LINE:
         return None

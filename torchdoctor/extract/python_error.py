@@ -24,6 +24,7 @@ FACTS: dict[str, str] = {
     "python.lacking": "str: the arguments that it asks for and was not given",
     "python.takes": "int: how many positional arguments it takes, self of a method counted",
     "python.given": "int: how many it was given",
+    "python.formatted": "str: the type of a value that a format string, as {x:.4f}, cannot be applied to",
     "python.mixed": "str: the two types that an operator of the line got",
     "python.decimal": "str: what int() was given, a number that is no whole one",
     "python.no_number": "str: what int() or float() was given, which is no number",
@@ -44,6 +45,7 @@ FACTS: dict[str, str] = {
     "python.compiled_half": "bool: the file that asks for the missing module bears its name, less the ending",
     "python.failed_install": "str: what the program itself tried to install above for the missing module",
     "python.checkout": "text: the folder, no installed package's, whose module lacks what was asked of it",
+    "python.lacking_file": "text: the file, no package's, that has no such name to import",
     "python.own_root": "text: the folder that holds the missing package, where its own file asks for it",
     "python.parent": "text: the interpreter of what started the script, which may have the module",
     "python.written_by": "text: the package whose own script, started elsewhere, does not find it",
@@ -55,7 +57,7 @@ FACTS: dict[str, str] = {
 # frames that stand between the user's call and what the call did wrong: nobody's code
 _BETWEEN = frozenset((
     "_call_impl", "_wrapped_call_impl", "__call__", "decorate_context", "_fn", "wrapper", "inner",
-    "autocast_decorator", "decorate_autocast", "custom_fwd", "_lru_cache_wrapper",
+    "autocast_decorator", "decorate_autocast", "custom_fwd", "_lru_cache_wrapper", "__format__",
 ))  # fmt: skip
 _RAISES = r"^\s*(?:[^#'\"]*: *)?(?:raise|assert)\b"
 
@@ -78,7 +80,7 @@ _FORMS = {
         r"|can't multiply sequence|not all arguments"
         r" converted|abstract (?:class|method)|argument of type '\w{1,80}' is not iterable"
         r"|(?:int|float)\(\) argument must be|a bytes-like object is required|the JSON object must be"
-        r"|can't concat"
+        r"|can't concat|unsupported format string passed to"
     ),
     "ValueError": (
         r"(?:not enough|too many) values to unpack|invalid literal for int|could not convert string to float"
@@ -125,6 +127,7 @@ _DETAILS = (
     r"|takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<given>\d+) (?:was|were) given)",
     r"(?:between instances of|unsupported operand type\(s\) for [^\s:]{1,20}:) '(?P<one>[\w.]{1,60})' and "
     r"'(?P<other>[\w.]{1,60})'",
+    r"^unsupported format string passed to (?P<formatted>[\w.]{1,80})\.__format__",
     r"invalid literal for int\(\) with base 10: '(?P<decimal>[+-]?(?=\.?\d)\d{0,20}\.\d{0,20})'",
     r"(?:invalid literal for int\(\) with base 10|could not convert string to float): "
     r"(?P<no_number>'[^'\n]{0,80}')",
@@ -201,15 +204,14 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
             "class",
             owner if owner[:1].isupper() and owner not in ("NoneType", "Namespace", "Tensor") else None,
         )
-    yield "checkout", _checkout(event.text[:2_000])
+    yield from _lacks_name(event.text[:2_000])
     if (program := program_of(event)) is not None:
         yield "program", program
     if _of_request(event):
         yield "of_request", True
         yield "decoded", pattern(_DECODED).search(event.text[:400]) is not None
     unpacked = pattern(_UNPACKED).search(groups.get("name") or "") if kind == "FileNotFoundError" else None
-    if unpacked is not None:
-        yield "archive_file", unpacked["file"]
+    yield "archive_file", unpacked["file"] if unpacked is not None else None
     text = event.text[:4_000]
     if "ou mean" in text and (said := pattern(_SUGGESTS).search(text)) is not None:
         yield "suggests", said["what"].strip()
@@ -251,7 +253,7 @@ def _refused_name(event: Event, transcript: Transcript) -> Iterator[Found]:
 
     The exception before it, which the method caught, names it; else the line does, if it asks for one alone.
     """
-    frame = _raised_at(event)
+    frame = raised_at(event)
     last = event.frames[-1] if event.frames else None
     if frame is None or last is None or not last.package or not _refuses(event, last):
         return
@@ -298,14 +300,14 @@ def _unmade_folder(path: str, frames: tuple[Frame, ...]) -> str | None:
     return folder if writes and folder != path and folder else None
 
 
-def _checkout(text: str) -> str | None:
-    """The folder above the package that was imported, where that is no installed one."""
+def _lacks_name(text: str) -> Iterator[Found]:
+    """The module's file where it is no package's, and the folder above its package."""
     said = pattern(_LACKS_FROM).search(text) if "cannot import name" in text else None
-    if said is None:
-        return None
-    path = said["path"].replace("\\", "/")
-    root = path.rpartition(f"/{said['module'].partition('.')[0]}/")[0]
-    return root if root and "-packages/" not in path else None
+    if said is None or "-packages/" in (path := said["path"].replace("\\", "/")):
+        return
+    yield "checkout", path.rpartition(f"/{said['module'].partition('.')[0]}/")[0] or None
+    of_python = pattern(r"(?i)/lib/(?:python3|\w+\.py$)|^unknown").search(path) is not None
+    yield "lacking_file", None if of_python else said["path"]
 
 
 def _of_request(event: Event) -> bool:
@@ -330,7 +332,7 @@ def program_of(event: Event) -> str | None:
     """The program that subprocess did not find; None for another exception."""
     if not (event.type or "").endswith("FileNotFoundError") or not event.frames:
         return None
-    if event.frames[-1].function.rpartition(".")[2] != "_execute_child":  # IPython 8: Popen._execute_child
+    if _method(event.frames[-1]) != "_execute_child":
         return None
     found = pattern(_FORMS["FileNotFoundError"]).search(event.text[:2_000])
     if found is None:
@@ -354,7 +356,7 @@ def _own(event: Event, kind: str) -> bool:
     """Did the user's own line raise it, or Python over that line?"""
     if kind in ("SyntaxError", "IndentationError", "TabError"):
         return bool(event.frames) and not event.frames[-1].package
-    frame = _raised_at(event) if kind != "KeyboardInterrupt" else None  # a signal's, whoever raises it
+    frame = raised_at(event) if kind != "KeyboardInterrupt" else None  # a signal's, whoever raises it
     if frame is None or (frame.file == "<string>" and of_setup_script(event)):
         return False
     if frame.code and pattern(_RAISES).match(frame.code):
@@ -371,23 +373,28 @@ def _of_build(event: Event, transcript: Transcript) -> bool:
     return event.frames[-1].file == "<string>" and above in ("--- stderr:", "[stderr]")
 
 
-def _raised_at(event: Event) -> Frame | None:
+def raised_at(event: Event) -> Frame | None:
     """The innermost frame but for those between a call and what it did; None when it is not the user's."""
     for frame in reversed(event.frames):
         if not frame.package:
             return frame
-        between = frame.package == "torch" and (frame.function in _BETWEEN or _lacks_attribute(frame))
+        between = frame.package == "torch" and (_method(frame) in _BETWEEN or _lacks_attribute(frame))
         if frame.package != "python" and not between and not _refuses(event, frame):
             return None
     return None
 
 
+def _method(frame: Frame) -> str:
+    """Its name alone; IPython 8 puts the class before it, as Module._call_impl."""
+    return frame.function.rpartition(".")[2]
+
+
 def _lacks_attribute(frame: Frame) -> bool:
-    """Is it torch's nn.Module, which says of its own what Python says of other objects?"""
-    return frame.function == "__getattr__" and frame.file.replace("\\", "/").endswith("/nn/modules/module.py")
+    """Is it torch's nn.Module?"""
+    return _method(frame) == "__getattr__" and frame.file.replace("\\", "/").endswith("/nn/modules/module.py")
 
 
 def _refuses(event: Event, frame: Frame) -> bool:
     """Is it the method by which a class answers for names that it lacks, with the name at most as message?"""
-    named = (event.type or "").endswith("AttributeError") and frame.function == "__getattr__"
+    named = (event.type or "").endswith("AttributeError") and _method(frame) == "__getattr__"
     return named and (not event.text.strip() or event.text.strip().isidentifier())

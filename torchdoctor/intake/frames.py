@@ -8,6 +8,7 @@ import sys
 
 from torchdoctor.context_tags import SERVERS
 from torchdoctor.model import Frame
+from torchdoctor.records import replace
 
 # First parts of paths inside torch: they tell a source build, or a folder that is not called site-packages.
 _TORCH_PARTS = (
@@ -404,7 +405,7 @@ def _private(name: str) -> bool:
 
 
 def _of(frame: Frame, package: str) -> Frame:
-    return Frame(frame.file, frame.line, frame.function, frame.code, package, frame.at, above=frame.above)
+    return replace(frame, package=package)
 
 
 def start_script(file: str) -> str:

@@ -9,11 +9,18 @@ from __future__ import annotations
 from torchdoctor.intake.frames import with_code
 from torchdoctor.model import Frame
 from torchdoctor.patterns import pattern
+from torchdoctor.records import replace
 
 FILE = '  File "'
+MARKED = "<--- HERE"
 _Key = tuple[str, int | None, str]
 _TAG = r"\[(?:rank|default)\d{1,6}\]:|\[\d{1,4},\d{1,6}\]<std(?:err|out|diag)>:"
 _SAME = 3  # characters that a second tag of the same kind has in common with the first: "[ra", "[de", "[1,"
+
+
+def is_mark(code: str) -> bool:
+    """Does a line below source hold nothing but the signs that mark a part of that?"""
+    return not code.removesuffix(MARKED).strip("^~- ")
 
 
 class Interleaved:
@@ -161,6 +168,15 @@ class Codes:
         half = text[: len(text) // 2]
         for part in (half, half) if half * 2 == text and self.waiting.count(self.key) > 1 else (text,):
             self._belongs(part)
+
+    def mark(self, frame: Frame, signs: str, indent: int) -> Frame:
+        """The frame with what the signs below the code mark of it."""
+        if signs.endswith(MARKED):  # under the line that failed, of several that TorchScript quotes
+            return with_code(frame, self.said)
+        begin = indent - self.indent
+        end = begin + len(signs)
+        fits = 0 <= begin < end <= len(frame.code) and frame.code == self.said  # no further line's
+        return replace(frame, marks=(begin, end)) if fits else frame
 
     def _belongs(self, text: str) -> None:
         self.texts[text] = None

@@ -33,6 +33,9 @@ _VSCODE = (
     r"\S{1,12} ?\d+ \S{1,8} (?P<file>\S{1,300}\.ipynb) in (?P<function><cell line: (?P<line>\d+)>"
     r"|[\w<>.]+)\(.*$"
 )
+# VS Code of 2022 and 2023, of a cell: /home/u/net.ipynb Cell 9 line 2, with a number of its own
+_NUMBERED = r"(?P<file>(?:/|~|[A-Za-z]:[\\/])[^\n]{1,300}?\.ipynb) Cell \d+'? line \d+$"
+_LINK = r"<a href='vscode-notebook-cell:[^'\n]{0,900}'>(\d+)</a>"  # around each line's number in the cell
 _ARROW = r"^(?:-+>|❱|>) ?(?:\[(?P<link>\d+)\]\([^)]{0,300}\)|(?P<line>\d+))(?: ?│)? ?(?P<code>.*)$"
 # the statement that raised, with its message as it stands in the program
 _RAISED = (
@@ -56,7 +59,8 @@ def cell_frame(body: str, at: int) -> Frame | None:
     elif " in " in body and (".py" in body or ".ipynb" in body or body[:1] == "<" or body[:2] == "[<"):
         found = pattern(_OLD).match(body) or (pattern(_VSCODE).match(body) if ".ipynb" in body else None)
     if found is None:
-        return None
+        told = pattern(_NUMBERED).match(body) if ".ipynb Cell " in body else None
+        return Frame(told["file"], None, "", at=at) if told is not None else None
     function = (found["function"] or "<module>").partition("(")[0].strip() or "<module>"
     line = None if "cell line:" in function else found["line"]
     file = found["file"].strip()
@@ -90,6 +94,7 @@ class NotebookReader(TracebackReader):
         if self.outers:  # the traceback of a worker within the message: Python printed it
             return super()._in_frames(line)
         body = line.body.removeprefix(self.margin)
+        body = pattern(_LINK).sub(r"\1", body) if "</a>" in body else body
         stripped = body.strip()
         if not stripped:
             return TAKEN

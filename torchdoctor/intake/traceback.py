@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torchdoctor.extract.progress import is_progress
 from torchdoctor.intake.elements import Draft, Line
 from torchdoctor.intake.frames import as_one_stack, package_of, with_code
-from torchdoctor.intake.interleave import FILE, Codes
+from torchdoctor.intake.interleave import FILE, Codes, is_mark
 from torchdoctor.intake.lines import classify, exception_head, is_code
 from torchdoctor.intake.message import Message, announces_process, breaks, ends_open, take_raised
 from torchdoctor.model import EventKind, Frame, RelationKind
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 HEADER = "Traceback (most recent call last)"
 TAKEN, PASS, DONE = 1, 2, 3
 _FOREIGN_LIMIT = 8
-MARKED = "<--- HERE"
 _QUOTES = ('"""', "'''")
 _CHAINS = (
     ("The above exception was the direct cause of the following exception", RelationKind.CAUSE),
@@ -195,11 +194,11 @@ class TracebackReader:
     def _code(self, line: Line, stripped: str) -> int:
         self.foreign = 0
         code, _, more = stripped.rstrip().partition(FILE)
-        if not code.removesuffix(MARKED).strip("^~- "):
-            if code.endswith(MARKED):  # under the line that failed, of several that TorchScript quotes
-                self.draft.frames[-1] = with_code(self.draft.frames[-1], self.codes.said)
+        indent = len(line.body) - len(stripped)
+        if is_mark(code):
+            self.draft.frames[-1] = self.codes.mark(self.draft.frames[-1], code, indent)
             return TAKEN
-        self.codes.code(code, len(line.body) - len(stripped))
+        self.codes.code(code, indent)
         if not self.draft.frames[-1].code:
             self.draft.frames[-1] = with_code(self.draft.frames[-1], code)
         frame = parse_frame(FILE + more, line.number) if more else None

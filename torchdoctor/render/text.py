@@ -70,7 +70,7 @@ class _Page:
         self.verdict: list[Styled] = []
         self._encoding = encoding
         self._folder = folder
-        self._ellipsis = encodable("…", encoding)
+        self.ellipsis = encodable("…", encoding)
 
     def text(self, value: str, style: str = "") -> Styled:
         """The value as one printable line in characters that the stream has."""
@@ -111,7 +111,7 @@ class _Page:
         for number, part in enumerate(parts[:limit], start=1):
             part = part.rstrip()
             if part.cells > room or (number == limit and number < len(parts)):
-                part = part.cut(room, self._ellipsis)
+                part = part.cut(room, self.ellipsis)
             self.lines.append((first if number == 1 else Styled(" " * hang)) + part)
 
     def command(self, value: str, *, indent: int) -> None:
@@ -316,7 +316,17 @@ def _frame(page: _Page, frame: Frame) -> None:
     else:
         page.wrap(place + inside, indent=2, lead=arrow)
     if frame.code:
-        page.wrap(page.text(frame.code.strip()), indent=6, limit=1)
+        code = page.text(_from_marked(frame, page.room(6), page.ellipsis))
+        page.wrap(code, indent=6, limit=1)
+
+
+def _from_marked(frame: Frame, room: int, ellipsis: str) -> str:
+    """The line; one that is too long begins so late that the part which Python marks is in view."""
+    begin, end = frame.marks
+    if len(frame.code) <= room or end < room:
+        return frame.code.strip()
+    late = max(0, min(begin, len(frame.code) - room + len(ellipsis)))
+    return f"{ellipsis}{frame.code[late:].strip()}" if late else frame.code
 
 
 def _fixes(page: _Page, fixes: Sequence[Fix]) -> None:

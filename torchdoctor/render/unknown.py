@@ -365,5 +365,5 @@ def _of_exception(item: Suspect) -> str:
         return f"Print the variables that {at} uses, just before it{on_rank}."
     return (
         "Start the same command with `python -m pdb -c continue` in place of python: it stops where that is "
-        f"raised; `up` leads to {at} and its variables."
+        f"raised, with the variables, at {at} or in what that calls: then `up` leads back."
     )

@@ -66,8 +66,8 @@ def of_data(item: Suspect) -> str:
         )
     if (unfit := re.match(_TAKES, item.message)) is not None:
         return (
-            f"Give {unfit['called']}() the parameters that its caller fills: {unfit['given']} came, and it "
-            f"takes {unfit['takes']}. A method's first one is self."
+            f"Leave out what is too many where {unfit['called']}() is called, or let it take that as well: "
+            f"{unfit['given']} came, and it takes {unfit['takes']}. A method's first one is self."
         )
     said = re.search(_SAID_MISSING, item.message)
     path = said or re.search(r"'([^'\n]{1,200})'", item.message)
