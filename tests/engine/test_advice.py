@@ -972,8 +972,8 @@ BY_VALUE = [
     (
         'Traceback (most recent call last):\n  File "/srv/own/seg.py", line 4, in <module>\n'
         "    from collections import Mapping\n"
-        "ImportError: cannot import name 'Mapping' from 'collections' (/usr/lib/python3.10/collections/__init__.py)",
-        "Correct the import: Mapping was renamed or moved",
+        "ImportError: cannot import name 'Grouping' from 'collections' (/usr/lib/python3.10/collections/__init__.py)",
+        "Correct the import: Grouping was renamed or moved",
         "branch",
     ),
     (
