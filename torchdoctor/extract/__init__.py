@@ -65,6 +65,7 @@ NAMESPACES = {
     "port": "port",
     "apptainer": "apptainer",
     "folder": "model_folder",
+    "native": "native",
 }
 
 
