@@ -3975,6 +3975,35 @@ BY_VALUE = [
         "Give encode() or predict() a smaller batch_size",
         "picture or sequence: torch holds 1.73 GiB of",
     ),
+    (  # native frames below the Python stack tell whose code crashed, and in which operation
+        "Windows fatal exception: access violation\n\nStack (most recent call first):\n"
+        '  File "C:\\own\\Lib\\site-packages\\widgets\\eager.py", line 7 in matmul\n'
+        '  File "C:\\own\\run.py", line 9 in <module>\n'
+        "Exception Code: 0xC0000005\n"
+        "  #0 0x00007ffe5056c36d at::cuda::_int_mm(class at::Tensor const &) "
+        "(C:\\own\\Lib\\site-packages\\torch\\lib\\torch_hip.dll+0x26dc36d)\n"
+        "  #1 0x00007ffe5b44fb8f at::_ops::_int_mm::call(class at::Tensor const &) "
+        "(C:\\own\\Lib\\site-packages\\torch\\lib\\torch_cpu.dll+0x12cfb8f)",
+        "Load the model in bfloat16, or as GGUF, in place of int8",
+        "Install widgets",
+    ),
+    (  # a start routine that failed tells of no build, card or release
+        "Traceback (most recent call last):\n"
+        '  File "D:\\own\\ComfyUI\\comfy\\utils.py", line 20, in <module>\n    import torch\n'
+        '  File "D:\\own\\python_embeded\\Lib\\site-packages\\torch\\__init__.py", line 264, in _load_dll_libraries\n'
+        "    raise err\n"
+        'OSError: [WinError 1114] Error loading "D:\\own\\python_embeded\\Lib\\site-packages\\torch\\lib\\c10.dll" or '
+        "one of its dependencies.",
+        "Install the current Visual C++ runtime",
+        "download.pytorch.org",
+    ),
+    (  # what the message itself lists needs no command
+        "OS: macOS 15.3.2 (x86_64)\nPython version: 3.9.20 (64-bit runtime)\n"
+        "ERROR: Could not find a version that satisfies the requirement torch==2.5.1 (from versions: 2.2.1, 2.2.2)\n"
+        "ERROR: No matching distribution found for torch==2.5.1",
+        "Take torch 2.2.2, the last with wheels for Intel Macs",
+        "pip index versions",
+    ),
 ]
 
 
@@ -4064,6 +4093,13 @@ def test_the_head_of_the_next_run_is_no_part_of_a_message(rules: RuleSet) -> Non
     )
     event = read_text(text).events[0]
     assert event.text == "input size (219, 3) not equal to (1, 3)"
+
+
+def test_a_stack_that_is_there_is_not_asked_for_again(rules: RuleSet) -> None:
+    text = next(text for text, *_ in BY_VALUE if "torch_hip.dll" in text)
+    found = first(text, rules)
+    assert found.decide_with is None
+    assert not [fix for fix in found.fixes if "FAULTHANDLER" in (fix.run or "")]
 
 
 def test_a_line_to_make_sure_asks_for_nothing_that_came_with_a_later_torch(rules: RuleSet) -> None:

@@ -25,11 +25,11 @@ _NEEDS = {
         "rocminfo", "rocm-smi", "HSA_OVERRIDE_GFX_VERSION", "HIP_VISIBLE_DEVICES",
         "AMD_SERIALIZE_KERNEL", "/dev/kfd", "/opt/rocm",
     ),
-    ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps"),
+    ("apple", "macos"): ("xcode-select", "brew", "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "torch.mps", "machdep"),
     ("linux",): (
         "apt-get", "dnf", "ldconfig", "ldd",
         "dmesg", "modprobe", "systemctl", "journalctl", "LD_LIBRARY_PATH",
-        "sysctl", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
+        "sysctl vm", "/proc/", "/dev/shm", "/sys/", "dkms", "lspci", "getent", "ip -br", "fuser", "usermod",
         "mount", "nvidia-ctk", "apt-mark", "dmidecode", "ipmitool", "reboot", "poweroff", "ss -ltnp",
         "ss -tnp", "setsid", "mkswap", "rmmod", "ibstat", "ibv_devinfo", "show_gids", "free -h", "free -g",
         "vmstat", "smem", "nproc",

@@ -95,7 +95,7 @@ class Advice:
     def _without_command(self, fix: Fix, sizes: frozenset[str]) -> Fix | None:
         """The advice alone, where only the reader can write its command: his torch, all of his mpirun."""
         own = fix.run == "{outputs.each_rank}" and self._launch.option
-        if fix.run != "{install.same}" and not own:
+        if not (fix.run or "").startswith("{install.same}") and not own:
             return None
         do = f"{fix.do} Add {own} to your own command." if own else fix.do
         alone = Fix(do, None, fix.risk)

@@ -67,6 +67,7 @@ NAMESPACES = {
     "folder": "model_folder",
     "renamed": "renamed",
     "sizes": "sizes",
+    "native": "native",
 }
 
 

@@ -69,6 +69,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
         "gfx11", "gfx12", "MIOpen", "rocBLAS", "RCCL", "amdgpu", "HIP_VISIBLE_DEVICES", "HIP initialization",
         "Memory access fault by GPU", "HW Exception by GPU", "HSA_STATUS", "No HIP GPUs", "miopenStatus",
         "libbitsandbytes_hip", "libbitsandbytes_rocm", "HIPBLAS_STATUS_", "/ops.hip", "rocblaslt ",
+        "\\torch_hip.dll", "\\amdhip64",
     ),
     "intel": ("+xpu", "XPU out of memory", "oneAPI", "level_zero", "Intel(R) Arc"),
     "apple": ("MPS backend", "MPS device", "mps:0", "Apple M", "PYTORCH_MPS", "torch.mps", "torch/mps"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from torchdoctor.patterns import pattern
@@ -53,6 +52,8 @@ class ErrorObject:
 
 def _plain(quoted: str) -> str:
     """The text of a JSON string, or of as much of one as was copied."""
+    import json
+
     try:
         return str(json.loads(f'"{quoted}"'))
     except ValueError:
