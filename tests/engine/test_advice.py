@@ -937,6 +937,16 @@ BY_VALUE = [
         "Run rocminfo in this shell: if it says NOT loaded",
         "usermod",
     ),
+    (  # a release for CUDA 11, on a machine with a later one
+        "2025-11-21 09:14:02.118233 [E:onnxruntime:Default, provider_bridge_ort.cc:1534 TryGetProviderInfo_CUDA] /x.cc:1209 "
+        "[ONNXRuntimeError] : 1 : FAIL : Failed to load library libonnxruntime_providers_cuda.so with error: "
+        "libcublasLt.so.11: cannot open shared object file: No such file or directory\n"
+        'Traceback (most recent call last):\n  File "/srv/own/infer.py", line 22, in <module>\n    s = make(x)\n'
+        "onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented: [ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : "
+        "Could not find an implementation for Gate(1) node with name 'g'",
+        "Take a release of onnxruntime-gpu for the CUDA that is here",
+        "preload_dlls",
+    ),
     (  # a division made the number of points
         'Traceback (most recent call last):\n  File "/srv/own/plot.py", line 14, in main\n'
         '    pts = prior.draw(n_points)\n  File "/srv/own/priors.py", line 33, in draw\n'

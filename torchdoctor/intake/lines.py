@@ -363,7 +363,7 @@ def is_prompt(body: str) -> bool:
     if head[:1] in "~/" and "$ " in head:  # a folder, and nothing else, before the mark of a shell
         return pattern(r"~?(?:/[\w.+-]{0,60}){0,12} ?\$ ").match(head) is not None
     return "@" in head[:60] and bool(
-        pattern(r"\[?[\w.-]{1,32}@[\w.-]{1,64}[: ][^\s\]]{0,80}\]?[$#%] ?").match(head)
+        pattern(r"(?:\([^()]{1,40}\) )?\[?[\w.-]{1,32}@[\w.-]{1,64}[: ][^\s\]]{0,80}\]?[$#%] ?").match(head)
     )
 
 
