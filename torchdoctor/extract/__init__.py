@@ -66,6 +66,7 @@ NAMESPACES = {
     "apptainer": "apptainer",
     "folder": "model_folder",
     "sizes": "sizes",
+    "gpu_count": "gpu_count",
 }
 
 
