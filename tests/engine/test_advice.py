@@ -937,6 +937,48 @@ BY_VALUE = [
         "Run rocminfo in this shell: if it says NOT loaded",
         "usermod",
     ),
+    (  # the value is known: no step is run again to print it
+        "step 60/900 loss 0.412\nstep 61/900 loss 0.409\n"
+        "[rank3]: Traceback (most recent call last):\n"
+        '[rank3]:   File "/srv/own/fit.py", line 88, in step\n[rank3]:     assert not cfg.frozen\n'
+        "[rank3]: AssertionError",
+        "Print, on rank 3, what the branch above this assert decides by",
+        "Print the values",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/fit.py", line 8, in load\n    assert self.parts\n'
+        "AssertionError",
+        "Find out what led here, the branch above this assert or the code that sets self.parts",
+        "Print the values",
+    ),
+    (  # under Slurm more GPUs are asked for in the job
+        'Traceback (most recent call last):\n  File "/srv/own/run.py", line 40, in check\n'
+        '    raise ValueError(f"need {args.num_gpus} GPUs, but only {have} are available")\n'
+        "ValueError: need 4 GPUs, but only 2 are available\nsrun: error: n1: task 0: Exited with exit code 1",
+        "Set num_gpus to 2, or ask Slurm for the 4 GPUs",
+        "in line with the check",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/run.py", line 40, in check\n'
+        '    raise RuntimeError("Not enough GPUs: need %d, found %d" % (want(), have()))\n'
+        "RuntimeError: Not enough GPUs: need 4, found 2",
+        "Set the number of GPUs in the program's options or configuration to 2",
+        "Slurm",
+    ),
+    (  # no number of GPUs is wrong
+        'Traceback (most recent call last):\n  File "/srv/own/run.py", line 40, in check\n'
+        '    raise ValueError(f"batch size {n} does not go into the {have} available GPUs")\n'
+        "ValueError: batch size 4 does not go into the 3 available GPUs",
+        "Bring options, data and machine in line",
+        "number of GPUs",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/run.py", line 40, in check\n'
+        '    raise ValueError(f"GPU index {n} is not there, only {have} visible")\n'
+        "ValueError: GPU index 4 is not there, only 2 visible",
+        "Bring options, data and machine in line",
+        "number of GPUs",
+    ),
     (  # a release for CUDA 11, on a machine with a later one
         "2025-11-21 09:14:02.118233 [E:onnxruntime:Default, provider_bridge_ort.cc:1534 TryGetProviderInfo_CUDA] /x.cc:1209 "
         "[ONNXRuntimeError] : 1 : FAIL : Failed to load library libonnxruntime_providers_cuda.so with error: "

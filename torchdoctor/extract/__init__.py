@@ -68,6 +68,7 @@ NAMESPACES = {
     "renamed": "renamed",
     "sizes": "sizes",
     "native": "native",
+    "gpu_count": "gpu_count",
 }
 
 

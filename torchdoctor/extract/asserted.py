@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from torchdoctor.extract import Found, parsed, source
 from torchdoctor.model import Event, EventKind, Transcript
+from torchdoctor.patterns import pattern
 
 FACTS: dict[str, str] = {
     "asserted.name": "text: what the assert compares, as its line names it, where its value is known",
@@ -18,6 +19,8 @@ FACTS: dict[str, str] = {
     "asserted.bound": "text: what it has to be, as at most 2560",
     "asserted.other": "text: what it is compared with; absent for a constant",
     "asserted.other_bound": "text: what that has to be, for the value of the first",
+    "asserted.flag": "text: the only name in the assert, as args.frozen of assert not args.frozen",
+    "asserted.flag_is": "text: what that was, as the assert failed: true, or false, None or empty",
     "asserted.told": "bool: the message of the assert holds a number",
 }
 
@@ -39,16 +42,27 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     if (event.type or "").rpartition(".")[2] != "AssertionError":
         return
     yield "told", re.search(r"\d", event.text) is not None
-    yield from _compared(own.code.strip(), event.text.strip())
-
-
-def _compared(code: str, message: str) -> Iterator[Found]:
-    tree = parsed(code)
+    tree = parsed(own.code.strip())
     line = tree.body[0] if tree is not None and tree.body else None
-    if not isinstance(line, ast.Assert) or not isinstance(line.test, ast.Compare) or len(line.test.ops) > 1:
+    if isinstance(line, ast.Assert):
+        yield from _flag(line.test)
+        yield from _compared(line, event.text.strip())
+
+
+def _flag(test: ast.expr) -> Iterator[Found]:
+    denied = isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    part = test.operand if isinstance(test, ast.UnaryOp) else test
+    name = source(part) if isinstance(part, (ast.Name, ast.Attribute)) else ""
+    if pattern(r"[A-Za-z_][\w.]*").fullmatch(name) and len(name) <= _LONGEST:
+        yield "flag", name
+        yield "flag_is", "true" if denied else "false, None or empty"
+
+
+def _compared(line: ast.Assert, message: str) -> Iterator[Found]:
+    if not isinstance(line.test, ast.Compare) or len(line.test.ops) > 1:
         return
     bounds = _BOUNDS.get(type(line.test.ops[0]))
-    held = _held(line.msg, message) if line.msg is not None else {}
+    held = values_told(line.msg, message) if line.msg is not None else {}
     sides = line.test.left, line.test.comparators[0]
     if isinstance(sides[0], ast.BinOp) and isinstance(sides[0].op, ast.Mod) and source(sides[1]) == "0":
         sides, bounds = (sides[0].left, sides[0].right), ("a multiple of", "a divisor of")
@@ -75,11 +89,14 @@ def _constant(side: ast.expr) -> bool:
     return True
 
 
-def _held(told: ast.expr, message: str) -> dict[str, str]:
+def values_told(told: ast.expr, message: str) -> dict[str, str]:
     """Source of each expression that the message prints -> what it printed; empty where they do not fit."""
     held: dict[str, str] = {}
     rest, name = message.partition("\n")[0], ""
-    for part in _parts(told):
+    parts = _parts(told)
+    if parts and isinstance(parts[-1], str):
+        parts[-1] = parts[-1].rstrip()  # as messages are read
+    for part in parts:
         if isinstance(part, ast.expr):
             if name:  # nothing parts two values
                 return {}

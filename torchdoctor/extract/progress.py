@@ -13,7 +13,8 @@ _STEP_STARTS = (
 )  # fmt: skip
 _SOURCES = {
     "bar": r"\d%\||\d+(?:\.\d+)?(?:it|ex|tok|[kMG]?B)/s|s/it|\?it/s|^ *\d{1,3}% +\d+/\d+",
-    "metric": r"\b(?:loss|acc(?:uracy)?|lr)\b\w*['\"]?[ =:]+-?(?:\d|nan|inf)",
+    # "loss 0.4", "'acc': 0.9", "loss mse: 0.01"
+    "metric": r"\b(?:loss|acc(?:uracy)?|lr)\b\w*(?:['\"]?[ =:]+| \w{1,16}[:=] ?)-?(?:\d|nan|inf)",
     # "3100/5004 [", "[ 310/5004]", "step 100", "iter: 2000"
     "count": (
         r"(?i)(?<![\d./])(?P<at>\d{1,9})/(?P<of>\d{1,9})(?![\d/])|\b(?:step|iter(?:ation)?|it"
