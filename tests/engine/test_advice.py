@@ -904,6 +904,25 @@ def test_the_number_of_workers_has_the_name_of_the_program(above: str, named: st
 _CELLS = "-" * 75 + "\nRuntimeError                              Traceback (most recent call last)\n"
 
 BY_VALUE = [
+    (  # MMEngine's own checkpoint: one class after the other would be refused
+        'Traceback (most recent call last):\n  File "/srv/own/xt/utils.py", line 314, in guess\n'
+        '    state = torch.load(path, map_location="cpu")\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/serialization.py", line 1524, in load\n'
+        "    raise pickle.UnpicklingError(_get_wo_message(str(e))) from None\n"
+        "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded\n"
+        "        WeightsUnpickler error: Unsupported global: GLOBAL mmengine.logging.history_buffer.HistoryBuffer was not an "
+        "allowed global by default.",
+        "Write weights_only=False into the torch.load at utils.py:314",
+        "Allow just",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/aot.py", line 15, in make\n    so = aot_compile(\n'
+        '  File "/srv/env/lib/python3.9/site-packages/torch/export/_trace.py", line 576, in _export_to_torch_ir\n'
+        "    raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(e))  # noqa: B904\n"
+        "torch._dynamo.exc.UserError: L['ids'].size()[1] = 64 is not equal to L['mask'].size()[1] = 32",
+        "Give the two inputs of the message a Dim each in dynamic_shapes",
+        "Suggested fixes",
+    ),
     (  # the workers of a training are forked when its model is on the GPU
         "RuntimeError: Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
         '  File "/srv/env/lib/python3.8/site-packages/torch/utils/data/_utils/worker.py", line 302, in _worker_loop\n'
@@ -3958,6 +3977,8 @@ def test_a_module_that_another_own_file_imports_is_not_the_program(rules: RuleSe
 def test_a_command_names_the_folder_that_pip_builds(rules: RuleSet) -> None:
     text = next(text for text, *_ in BY_VALUE if text.startswith("Processing ./third/blend-op"))
     assert (first(text, rules).fixes[0].run or "").endswith(" third/blend-op/setup.py")
+    whole = text.replace("Processing ./third", "Processing /srv/own")
+    assert (first(whole, rules).fixes[0].run or "").endswith(" /srv/own/blend-op/setup.py")
     other = text.replace("Processing", "Processing ./third/other\nProcessing")
     assert (first(other, rules).fixes[0].run or "").endswith(" setup.py")
 
