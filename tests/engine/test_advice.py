@@ -937,6 +937,49 @@ BY_VALUE = [
         "Run rocminfo in this shell: if it says NOT loaded",
         "usermod",
     ),
+    (  # MMEngine's own checkpoint: one class after the other would be refused
+        'Traceback (most recent call last):\n  File "/srv/own/xt/utils.py", line 314, in guess\n'
+        '    state = torch.load(path, map_location="cpu")\n'
+        '  File "/srv/env/lib/python3.10/site-packages/torch/serialization.py", line 1524, in load\n'
+        "    raise pickle.UnpicklingError(_get_wo_message(str(e))) from None\n"
+        "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded\n"
+        "        WeightsUnpickler error: Unsupported global: GLOBAL mmengine.logging.history_buffer.HistoryBuffer was not an "
+        "allowed global by default.",
+        "Write weights_only=False into the torch.load at utils.py:314",
+        "Allow just",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/aot.py", line 15, in make\n    so = aot_compile(\n'
+        '  File "/srv/env/lib/python3.9/site-packages/torch/export/_trace.py", line 576, in _export_to_torch_ir\n'
+        "    raise UserError(UserErrorType.CONSTRAINT_VIOLATION, str(e))  # noqa: B904\n"
+        "torch._dynamo.exc.UserError: L['ids'].size()[1] = 64 is not equal to L['mask'].size()[1] = 32",
+        "Give the two inputs of the message a Dim each in dynamic_shapes",
+        "Suggested fixes",
+    ),
+    (  # the workers of a training are forked when its model is on the GPU
+        "RuntimeError: Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+        '  File "/srv/env/lib/python3.8/site-packages/torch/utils/data/_utils/worker.py", line 302, in _worker_loop\n'
+        "    data = fetcher.fetch(index)\n"
+        '  File "/srv/own/fit.py", line 81, in __getitem__\n    z = self.coder(x.to(self.device))\n'
+        '  File "/srv/env/lib/python3.8/site-packages/torch/cuda/__init__.py", line 207, in _lazy_init\n'
+        "    raise RuntimeError(\n"
+        "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use "
+        "the 'spawn' start method",
+        "Return CPU tensors from the dataset, and do in the training loop, on the whole batch, what fit.py:81 does",
+        "after the fork",
+    ),
+    (
+        'Traceback (most recent call last):\n  File "/srv/own/train.py", line 70, in <module>\n    trainer.train()\n'
+        '  File "/srv/env/lib/python3.10/site-packages/transformers/trainer.py", line 3633, in compute_loss\n'
+        "    outputs = model(**inputs)\n"
+        '  File "/srv/env/lib/python3.10/site-packages/torch/nn/parallel/data_parallel.py", line 207, in scatter\n'
+        "    return scatter_kwargs(inputs, kwargs, device_ids, dim=self.dim)\n"
+        '  File "/srv/env/lib/python3.10/site-packages/torch/nn/parallel/comm.py", line 205, in scatter\n'
+        "    return tuple(torch._C._scatter(tensor, devices, chunk_sizes, dim, streams))\n"
+        "RuntimeError: chunk expects at least a 1-dimensional tensor",
+        "Show this process one GPU",
+        "cut with the batch",
+    ),
     (  # the value is known: no step is run again to print it
         "step 60/900 loss 0.412\nstep 61/900 loss 0.409\n"
         "[rank3]: Traceback (most recent call last):\n"
@@ -4077,6 +4120,8 @@ def test_a_module_that_another_own_file_imports_is_not_the_program(rules: RuleSe
 def test_a_command_names_the_folder_that_pip_builds(rules: RuleSet) -> None:
     text = next(text for text, *_ in BY_VALUE if text.startswith("Processing ./third/blend-op"))
     assert (first(text, rules).fixes[0].run or "").endswith(" third/blend-op/setup.py")
+    whole = text.replace("Processing ./third", "Processing /srv/own")
+    assert (first(whole, rules).fixes[0].run or "").endswith(" /srv/own/blend-op/setup.py")
     other = text.replace("Processing", "Processing ./third/other\nProcessing")
     assert (first(other, rules).fixes[0].run or "").endswith(" setup.py")
 
@@ -4529,3 +4574,16 @@ def test_what_is_not_the_case_is_no_evidence_without_figures(rules: RuleSet) -> 
     assert "oom.evaluation_with_grad" not in shown
     assert "oom.epochs_before" not in shown
     assert "oom.fragmented" in shown  # with the sizes
+
+
+def test_what_rounded_numbers_differ_by_is_no_figure(rules: RuleSet) -> None:
+    def told(inside: str) -> list[str]:
+        text = (
+            "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of "
+            f"10.58 GiB of which 13.12 MiB is free. Including non-PyTorch memory, this process has {inside} GiB memory in use. "
+            "Of the allocated memory 8.24 GiB is allocated by PyTorch, and 71.60 MiB is reserved by PyTorch but unallocated."
+        )
+        return [one.text for one in first(text, rules).evidence if (one.fact or "").startswith("oom.others")]
+
+    assert not [text for text in told("10.56") if "MiB" in text]
+    assert [text for text in told("10.36") if "MiB" in text]

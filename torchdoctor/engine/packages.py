@@ -18,6 +18,9 @@ _BLANK = r"(?<![\w$.-])PACKAGE(?![\w=])"
 _FOLDER = r"(\bpip install (?:-(?!e )\S+ )*)\.(?=\s|$)"
 # the folder of the reader's that pip builds
 _LOCAL = r"(?m)^\s*Processing (?:\./)?((?!/)(?:[\w+-][\w.+-]*/){0,9}[\w+-][\w.+-]*?)/?(?: \(.*\))?\s*$"
+# … by its whole path, as pip tells it of another folder than the one it runs in, too
+_ABSOLUTE = r"(?m)^\s*Processing (/\S+?)/?(?: \(.*\))?\s*$"
+_PASSING = ("/tmp/", "/private/", "/var/")
 _ARCHIVE = (".whl", ".gz", ".zip", ".bz2", ".tar")
 _SETUP = r"(?<= )(?<!python )(?<!python3 )(?=(?:setup\.py|CMakeLists\.txt)(?:[\s;]|$))|(?<=rm -rf )(?=build )"
 _CLONE = (
@@ -108,15 +111,16 @@ def _in_clone(command: str, ask: Callable[[str], Fact]) -> str:
 def _in_folder(command: str, ask: Callable[[str], Fact]) -> str:
     """The command for the one folder below the reader's own that pip was building."""
     text = as_text(ask("log.text"))
-    found = (
-        {name for name in re.findall(_LOCAL, text) if not name.endswith(_ARCHIVE)}
-        if "Processing " in text
-        else ()
-    )
+    found: set[str] = set()
+    if "Processing " in text:
+        found = {name for name in re.findall(_LOCAL, text) if not name.endswith(_ARCHIVE)}
+        whole = {path for path in re.findall(_ABSOLUTE, text) if not path.endswith(_ARCHIVE)}
+        found = found or {path for path in whole if not path.startswith(_PASSING)}
     if len(found) != 1 or _fetched(ask):
         return command
     folder = "".join(found)
-    return re.sub(_FOLDER, rf"\1./{folder}", re.sub(_SETUP, f"{folder}/", command))
+    given = folder if folder.startswith("/") else f"./{folder}"
+    return re.sub(_FOLDER, lambda one: f"{one[1]}{given}", re.sub(_SETUP, lambda _: f"{folder}/", command))
 
 
 def _fetched(ask: Callable[[str], Fact]) -> str:

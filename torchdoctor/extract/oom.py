@@ -61,6 +61,7 @@ HEADROOM = 1.25
 # A CUDA context with the usual libraries' workspaces, which the old report does not count as this process's.
 CONTEXT_BYTES = int(1.25 * GIB)
 OTHERS_SHARE = 0.12
+ROUNDED_BYTES = int(0.015 * GIB)  # what three numbers are off that were told to 0.01 GiB
 FRAGMENTED_SHARE = 0.05
 ABSURD_FACTOR = 1000
 EXBIBYTE = 1024**6
@@ -295,6 +296,8 @@ class _Numbers:
             held = own + CONTEXT_BYTES
         others = max(0, total - self.free_bytes - held)
         words = f"{in_units(others)} of {in_units(total)} belong to others"
+        if others < ROUNDED_BYTES:
+            others, words = 0, f"next to nothing of {in_units(total)} belongs to others"
         yield "others_bytes", others, words
         yield "others_hold", others >= OTHERS_SHARE * total, words
 
