@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from torchdoctor.intake.error_object import ErrorObject
+from typing import TYPE_CHECKING
+
 from torchdoctor.patterns import pattern
+
+if TYPE_CHECKING:
+    from torchdoctor.intake.error_object import ErrorObject
 
 _HEADER = "Traceback (most recent call last)"
 _FRAME = r'\s*\bFile "([^"\n]+)", line (\d+), in (<\w+>|[\w.<>]+)\s*'
@@ -105,7 +109,7 @@ class Unfolder:
     __slots__ = ("_cell", "_held", "_lines", "_name", "_object")
 
     def __init__(self) -> None:
-        self._object = ErrorObject()
+        self._object: ErrorObject | None = None  # from the first field of one on
         self._held = ""  # a folded traceback whose exception has not come yet
         self._lines = 0
         self._cell = False  # inside an error that VS Code copied: name, message and stack in braces
@@ -113,7 +117,11 @@ class Unfolder:
 
     def take(self, text: str) -> list[str] | None:
         """The lines to read instead of this one; None to read it as it stands, nothing while one is held."""
-        if (told := self._object.take(text)) is not None:
+        if self._object is None and '"exception_' in text:
+            from torchdoctor.intake.error_object import ErrorObject  # which most texts do not have
+
+            self._object = ErrorObject()
+        if self._object is not None and (told := self._object.take(text)) is not None:
             return told
         if self._held:
             return self._more(text)
@@ -137,7 +145,7 @@ class Unfolder:
     def rest(self) -> list[str]:
         """What is still held when the input ends."""
         held, self._held = self._held, ""
-        return (_unfolded(held) if held else []) + self._object.rest()
+        return (_unfolded(held) if held else []) + (self._object.rest() if self._object is not None else [])
 
     def _more(self, text: str) -> list[str]:
         self._lines += 1
