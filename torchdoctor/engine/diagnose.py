@@ -168,9 +168,9 @@ def _of_requests(findings: list[Finding], transcript: Transcript) -> list[Findin
     """Of a server that did not fail: what its answers to requests tell to have failed."""
     if suspect.has_failure(transcript):
         return []
-    from torchdoctor.engine.no_failure import refused  # most texts that are looked at show what failed
+    from torchdoctor.engine.no_failure import of_refused_requests  # most texts that are looked at failed
 
-    return [one for one in findings if any(refused(item.event, transcript) for item in one.occurrences)]
+    return of_refused_requests(findings, transcript)
 
 
 def _caught(transcript: Transcript, findings: list[Finding]) -> list[Event]:

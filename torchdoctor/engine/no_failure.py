@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 
-from torchdoctor.engine.finding import quote
+from torchdoctor.engine.finding import Finding, quote
 from torchdoctor.engine.textfacts import log_value
 from torchdoctor.extract.progress import is_step
 from torchdoctor.model import Ending, Event, EventKind, Transcript, counted
@@ -45,15 +46,22 @@ def _is_caught(event: Event, transcript: Transcript) -> bool:
     return kept and event is not transcript.events[-1]
 
 
-def refused(event: Event, transcript: Transcript) -> bool:
-    """Does the server's access log tell that this request failed, and of no later one served?
+def of_refused_requests(findings: list[Finding], transcript: Transcript) -> list[Finding]:
+    """Those before whose next answer the server's access log tells of a failure, and of none served later.
 
     uvicorn: ``"POST /v1/chat/completions HTTP/1.1" 400 Bad Request``. What looks whether it is up only gets.
     """
     form = pattern(r'"POST \S{1,200} HTTP/\d(?:\.\d)?" (\d)\d\d\b')
-    later = (form.search(one.text) for one in transcript.events[event.id + 1 :])
-    answers = [found[1] for found in later if found is not None]
-    return bool(answers) and answers[0] in "45" and "2" not in answers
+    found = [(one.id, form.search(one.text)) for one in transcript.events]
+    answers = [(at, answer[1]) for at, answer in found if answer is not None]
+    last_served = max((at for at, status in answers if status == "2"), default=-1)
+    places = [at for at, _ in answers]
+
+    def is_refused(event: Event) -> bool:
+        follows = bisect(places, event.id)
+        return last_served < event.id and follows < len(answers) and answers[follows][1] in "45"
+
+    return [one for one in findings if any(is_refused(item.event) for item in one.occurrences)]
 
 
 def is_ignored(event: Event, transcript: Transcript) -> bool:

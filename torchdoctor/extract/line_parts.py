@@ -125,14 +125,14 @@ def _surplus(frame: Frame | None, name: str, takes: int, given: int) -> str | No
     """The arguments that are too many, where one call has as many as came, with or without self."""
     line = of_code(frame.code.strip()) if frame is not None and given > takes else None
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
-    fit = [call for call in calls if len(call.args) in (given - 1, given) and not _spreads(call)]
+    fit = [call for call in calls if len(call.args) in (given - 1, given) and not spreads(call)]
     named = [call for call in fit if source(call.func).rpartition(".")[2] == name.rpartition(".")[2]]
     one = named or fit
     parts = ", ".join(source(part) for part in one[0].args[takes - given :]) if len(one) == 1 else ""
     return parts if 0 < len(parts) <= _LONGEST else None
 
 
-def _spreads(call: ast.Call) -> bool:
+def spreads(call: ast.Call) -> bool:
     return any(isinstance(one, ast.Starred) for one in call.args)
 
 
@@ -217,7 +217,7 @@ def _formatted(node: ast.AST) -> ast.AST | None:
     """``x`` of ``{x:.4f}`` in an f-string, of ``format(x, '.4f')`` and of ``'{:.4f}'.format(x)``."""
     if isinstance(node, ast.FormattedValue):
         return node.value if node.format_spec is not None and node.conversion == -1 else None
-    if not isinstance(node, ast.Call) or _spreads(node):
+    if not isinstance(node, ast.Call) or spreads(node):
         return None
     if isinstance(node.func, ast.Name) and node.func.id == "format" and len(node.args) == 2:
         return node.args[0]

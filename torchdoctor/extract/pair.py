@@ -30,6 +30,7 @@ _IMPORT = (
 _WRAPPED = r"Failed to import (?P<package>\w{1,80})\.[\w.]{1,200} because of the following error"
 _PART = r"^No module named '?(?P<module>\w+\.[\w.]{1,200})'?"
 _MODULE = r"^module '(?P<module>[\w.]{1,200})' has no attribute '(?P<name>\w{1,120})'"
+NAMES_BOTH = (_IMPORT, _PART, _MODULE)  # the forms that name the package and what it does not have
 _OBJECT = r"^(?:type object )?'(?P<cls>[A-Z]\w{1,120})'(?: object)? has no attribute '(?P<name>\w{1,120})'"
 _CALL = (
     r"^(?P<call>[\w.<>]{1,200})\(\) (?:got an unexpected keyword argument '(?P<name>\w{1,120})'"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from torchdoctor.extract import Found
+from torchdoctor.extract.pair import NAMES_BOTH
 from torchdoctor.model import Event, Transcript
 from torchdoctor.patterns import pattern
 
@@ -21,11 +22,6 @@ FACTS: dict[str, str] = {
     "renamed.older": "text: requirement for pip of the releases that have it; absent for Python's own",
 }
 
-_ASKED = (
-    r"cannot import name '(?P<name>\w{1,80})' from '(?P<module>[\w.]{1,120})'",
-    r"No module named '(?P<module>[\w.]{1,120})'(?P<name>)",
-    r"module '(?P<module>[\w.]{1,120})' has no attribute '(?P<name>\w{1,80})'",
-)
 _OF_PYTHON = frozenset({"collections", "fractions", "inspect", "time"})
 _ON_INDEX = {"sklearn": "scikit-learn", "pytorch_lightning": "pytorch-lightning"}
 
@@ -43,8 +39,9 @@ def extract(event: Event, transcript: Transcript) -> Iterator[Found]:
     """The row of the name that the message asks for; absent for one that the table does not have."""
     del transcript
     text = event.text[:2_000]
-    found = next((one for form in _ASKED if (one := pattern(form).search(text)) is not None), None)
-    name = ".".join(filter(None, (found["module"], found["name"]))) if found is not None else ""
+    found = next((one for form in NAMES_BOTH if (one := pattern(form).search(text)) is not None), None)
+    said = found.groupdict() if found is not None else {}
+    name = ".".join(filter(None, (said.get("module"), said.get("name"))))
     instead, since = _table().get(name, (None, "-"))
     yield "name", name if instead is not None else None
     yield "instead", instead

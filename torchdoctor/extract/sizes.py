@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator
 
 from torchdoctor.extract import Found, source
-from torchdoctor.extract.line_parts import of_code
+from torchdoctor.extract.line_parts import of_code, spreads
 from torchdoctor.model import Event, EventKind, Frame, Transcript
 from torchdoctor.patterns import pattern
 
@@ -62,11 +62,7 @@ def _call(frame: Frame, name: str) -> ast.Call | None:
     line = of_code(frame.code)
     calls = [node for node in ast.walk(line) if isinstance(node, ast.Call)] if line is not None else []
     named = [call for call in calls if source(call.func).rpartition(".")[2] == name]
-    return (
-        named[0]
-        if len(named) == 1 and not any(isinstance(one, ast.Starred) for one in named[0].args)
-        else None
-    )
+    return named[0] if len(named) == 1 and not spreads(named[0]) else None
 
 
 def _is_tuple(node: ast.expr) -> bool:
