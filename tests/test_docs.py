@@ -59,3 +59,12 @@ def test_a_picture_escapes_what_it_draws() -> None:
     assert "&lt;b&gt;" in drawn
     assert 'font-weight="bold"' in drawn
     assert drawn.count("<text") == 2
+
+
+def test_the_changelog_names_each_new_rule_once() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    section = text.partition("\nNew rules\n")[2].partition("\n### ")[0]
+    named = re.findall(r"`([a-z0-9-]+)`", section)
+    assert named
+    assert named == sorted(set(named))
+    assert set(named) <= set((ROOT / "rules" / "ids.txt").read_text(encoding="utf-8").split())
