@@ -55,7 +55,8 @@ def arguments(seen: Mapping[str, frozenset[str]], ask: Callable[[str], Fact]) ->
     if package == "dgl":
         return _dgl(seen, ask)
     torch, cuda = _torch(ask), _cuda(seen, ask)
-    if package and ask("torch.version").state is not State.KNOWN and not _UNASKED & _tags(seen):
+    unknown = ask("torch.version").state is not State.KNOWN or (not cuda and torch in _PYG_PAGES)
+    if package and unknown and not _UNASKED & _tags(seen):
         return f"{_only(package)} {_OF_THIS_TORCH}"
     if not package or cuda not in ("cpu", *_PYG_PAGES.get(torch, "").split()) or torch not in _PYG_PAGES:
         return ""

@@ -122,7 +122,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "32-bit": ("32 bit (Intel)]",),  # sys.version of a Python for Windows
     "trainer": ("transformers/trainer.py", "transformers/trainer_seq2seq.py"),
     "lightning": ("/pytorch_lightning/", "/lightning/pytorch/", "/lightning_fabric/", "pytorch_lightning."),
-    "accelerate": ("/accelerate/", "accelerate launch"),
+    "accelerate": ("/accelerate/", "accelerate launch", "Distributed environment: "),  # its state
     "deepspeed": ("/deepspeed/", "[deepspeed]", "DeepSpeed", "deepspeed --", "--deepspeed"),
     "fsdp": ("/distributed/fsdp/", "FullyShardedDataParallel", "/_composable/fsdp/", "FSDP"),
     "peft": ("/peft/", "PeftModel", "lora_A", "base_model.model."),
