@@ -45,7 +45,7 @@ _FORMS: dict[str, tuple[str, ...]] = {
     "wsl": ("microsoft-standard", "/mnt/c/", "/usr/lib/wsl", "WSL2", "Windows Subsystem for Linux",
         "WSL environment detected", "WSL is detected"),
     "windows": ("WinError", ".dll", "cl.exe", "Platform: Windows", "[MSC v.", "win32", "Windows fatal",
-                "'charmap' codec can't", "Microsoft Visual C++ 14.0"),
+                "'charmap' codec can't", "Microsoft Visual C++ 14"),
     "macos": (
         "/Users/", "macOS", ".dylib", "darwin", "MPS backend", "MPS device", "/opt/homebrew/",
         "/Library/Frameworks/", "/AppleInternal/", "MetalPerformanceShaders", "com.apple.",

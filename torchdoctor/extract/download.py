@@ -28,7 +28,7 @@ FACTS: dict[str, str] = {
     "download.index": "text: the build whose index of torch's is the only one that pip looked in: cu121",
 }
 _INDEXES = r"Looking in indexes: (?P<index>[^\n]{1,300}?)\s*$"  # several: between commas
-_OF_TORCH = r"https://download\.pytorch\.org/whl/(\w+)/?"
+_OF_TORCH = r"https://download\.pytorch\.org/whl/(\w[\w.]*)/?"
 # as uv tells with -vv, or as it stands in the command; no password is repeated
 _OWN_INDEX = (
     r"Fetching metadata for [\w.-]{1,80} from (?P<told>https?://(?!\S*@)[\w.:/+-]{4,200}?)/[\w.-]+/?(?:\s|$)"
