@@ -58,6 +58,8 @@ _LAST_WORDS = ("environment-variables)", "PYTORCH_CUDA_ALLOC_CONF")
 _RUST = r" (?:[a-z_]\w*=\S+ ?)+$|Error: [A-Z]\w*$"
 _PROCESS_ENDED = r"returned non-zero exit status \d+\.$|died with <Signals\.\w+: \d+>\.$"  # of subprocess
 _PICTURES = "\U0001f000"  # no message goes on with one, and many programs begin their own lines so
+_BOX = "*" * 20  # an edge of the box in which NLTK says what is missing, right below the bare class
+_BOX_LINES = 60
 _NOT_AFTER_BLANK = 3  # words a line needs behind a blank one to count as prose of the message
 
 
@@ -90,13 +92,14 @@ def breaks(line: Line, within: Mark = NO_MARK) -> bool:
 class Message:
     """Collects the lines of one message into a draft."""
 
-    __slots__ = ("alike", "base", "blank", "cpp", "draft", "free", "last", "lines", "mark")
+    __slots__ = ("alike", "base", "blank", "boxed", "cpp", "draft", "free", "last", "lines", "mark")
 
     def __init__(self, draft: Draft, line: Line, base: int) -> None:
         self.draft = draft
         self.mark = line.mark
         self.base = base
         self.blank = 0
+        self.boxed = False
         self.lines = 0
         self.cpp = 0
         self.free = 0  # lines that neither indentation nor a known phrase ties to the message
@@ -115,6 +118,8 @@ class Message:
             return self.blank <= 3
         if self.lines >= MESSAGE_LINES or self._foreign(line):
             return False
+        if (self.boxed or self.draft.type == "LookupError") and self._boxed(line, stripped):
+            return True
         if stripped.startswith("frame #"):
             self.cpp += 1
             self.blank = 0
@@ -145,6 +150,17 @@ class Message:
     def _fences(self, stripped: str, indent: int) -> bool:
         """Is it a fence around code that the message itself gives? One at the left edge is a report's."""
         return indent > self.base and stripped.startswith(_FENCE) and self.quotes_code()
+
+    def _boxed(self, line: Line, stripped: str) -> bool:
+        """Is it in a box of asterisks? Its edges are no words of the message; prompts in it are advice."""
+        if stripped.startswith(_BOX) and not stripped.strip("*") and (self.boxed or not self.draft.size):
+            self.boxed = not self.boxed
+            self.blank += 1
+            return True
+        if not self.boxed or self.lines >= _BOX_LINES:
+            return False
+        self._add(line)
+        return True
 
     def _complete(self) -> bool:
         """Is the last sentence of a message there? A program's own lines come next."""
